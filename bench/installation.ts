@@ -1,8 +1,19 @@
 /** The environment of every scenario: a real installation, a client of its API, and Podman for comparison. */
+import { loadConfig } from "../shared/config.ts";
+import { pause } from "../shared/waiting.ts";
 import { prefer } from "../systemd/supervisor/priority.ts";
 import { type Stack, startStack } from "../test/helpers/stack.ts";
 import { HttpClient } from "./http.ts";
 import { NamespaceAgent } from "./peers/client.ts";
+
+/** Containers that wait to become sandboxes: as many as there are by default, and no more after a burst of creates, so that it is known when all are there again. */
+const poolSize = loadConfig({}).poolSize;
+const poolOf = (size: number): Readonly<Record<string, string>> => ({ SANDGATE_POOL_SIZE: String(size), SANDGATE_POOL_SIZE_MAX: String(size) });
+/** Settings with which every sandbox is made from nothing. */
+export const withoutPool = poolOf(0);
+
+/** What the pool takes for the containers of a round. */
+const refillMs = 250;
 
 /** A sandbox and its container. */
 export interface Sandbox {
@@ -25,7 +36,13 @@ export class Installation {
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<Installation> {
     const stack = await startStack({
       name: "bench",
-      settings: { SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_SESSIONS_PER_SANDBOX: "64", SANDGATE_SESSIONS_PER_ACCOUNT: "1024", ...settings },
+      settings: {
+        ...poolOf(poolSize),
+        SANDGATE_SNAPSHOT_ARCHIVE: "false",
+        SANDGATE_SESSIONS_PER_SANDBOX: "64",
+        SANDGATE_SESSIONS_PER_ACCOUNT: "1024",
+        ...settings,
+      },
     });
     // As `npm start` does.
     for (const { pid } of [stack.nats, ...stack.workers, ...stack.gateways]) prefer(pid);
@@ -48,6 +65,11 @@ export class Installation {
   async create(storageGB?: number): Promise<string> {
     const json = { image: "default", ...(storageGB ? { resources: { storage: storageGB } } : {}) };
     return (await this.api.json<{ id: string }>({ method: "POST", path: "/v1/sandboxes/create", json })).id;
+  }
+
+  /** Resolves when there has been time to fill the pool again, so that neither the next create nor another contender pays for that. */
+  async settled(): Promise<void> {
+    await pause(refillMs);
   }
 
   async delete(id: string): Promise<void> {

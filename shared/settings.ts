@@ -201,12 +201,17 @@ export const table = {
 
   workerGraceMs: integer(60_000, 1_000, 86_400_000, "How long a worker may be away before its sandboxes are shown as error. They come back with it."),
   sandboxesMax: integer(200, 1, 10_000, "Sandboxes on one worker; more get 503."),
-  poolSize: integer(2, 0, 100, "Containers of the default image and size kept started in advance, so that a create takes milliseconds; 0 for no pool."),
+  poolSize: integer(
+    2,
+    0,
+    100,
+    "Containers of the default size kept started in advance, without files, so that a create, restore or clone takes milliseconds; 0 for no pool.",
+  ),
   poolSizeMax: integer(
     64,
     0,
     1_000,
-    "How far the pool grows when creates come often: as many containers as a burst of the last minutes took, of the images and sizes it took, and no more than the free memory allows.",
+    "How far the pool grows when creates come often: as many containers as a burst of the last minutes took, of the sizes it took, and no more than the free memory allows.",
   ),
   createsAtOnce: integer(4, 1, 64, "Containers that one worker starts at the same time; it removes half as many at once."),
   sandboxPidsMax: integer(512, 16, 32_768, "Processes in one sandbox."),

@@ -30,6 +30,8 @@ const faultsTimeoutMs = 7_200_000;
 /** An emulated machine takes minutes to boot, and one more for much that takes seconds elsewhere. */
 const machineTimeoutMs = 5_400_000;
 const slowestShown = 15;
+/** The tests of all walls and limits meet sandboxes as an installation hands them out by default: most of them were containers of the pool. */
+const asByDefault = { SANDGATE_POOL_SIZE: "4", SANDGATE_POOL_SIZE_MAX: "8" };
 const durations = new Map<string, number>();
 const attacks = new Attacks();
 const interrupted = new AbortController();
@@ -49,7 +51,7 @@ export async function runTests(bundles: string, wanted: readonly string[], { are
   const hindrance = wanted.some(isOfMachine) ? await whyNotBootable() : undefined;
   if (hindrance && areNamed) throw new Error(`no machines can be booted here: ${hindrance}`);
   const files = wanted.filter((file) => !hindrance || !isOfMachine(file));
-  const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared" }) : undefined;
+  const stack = files.some((file) => file.includes("e2e")) ? await startStack({ name: "shared", settings: asByDefault }) : undefined;
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interrupted.abort());
   try {
     if (stack) Object.assign(process.env, sharedStackEnvironment(stack));

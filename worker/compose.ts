@@ -38,10 +38,13 @@ import { Folders } from "./runtime/storage/folders.ts";
 import { Storages } from "./runtime/storage/storages.ts";
 import { Subvolumes } from "./runtime/storage/subvolumes.ts";
 import { roomFor } from "./sandboxes/demand.ts";
+import { Isolator } from "./sandboxes/isolator.ts";
+import { Launcher, startSlots } from "./sandboxes/launcher.ts";
 import { SandboxLifecycle } from "./sandboxes/lifecycle.ts";
 import { Networks } from "./sandboxes/networks.ts";
 import { WarmPool } from "./sandboxes/pool.ts";
 import { type LiveSandbox, Sandboxes } from "./sandboxes/registry.ts";
+import { Removal } from "./sandboxes/removal.ts";
 import { Roots } from "./sandboxes/roots.ts";
 import { Sessions } from "./sessions/sessions.ts";
 import { LayerArchive } from "./snapshots/archive.ts";
@@ -246,7 +249,11 @@ export function makeSandboxes(
     tellCopied(container, sandbox.record.env_vars);
     sessions.goOn(sandbox, files.memory.sessionsIn(image), ({ keeper, terminal }, onTaken) => runtime.oci.takeOver(container, keeper, terminal, onTaken));
   };
-  const lifecycle = new SandboxLifecycle({ ...ground, ...records, ...runtime, ...files, ...stored, networks, onCopied });
+  const built = { ...ground, ...records, ...runtime, ...files, ...stored, slots: startSlots(config) };
+  const isolator = new Isolator({ ...built, networks });
+  const removal = new Removal(built);
+  const launcher = new Launcher({ ...built, isolator, removal });
+  const lifecycle = new SandboxLifecycle({ ...built, isolator, removal, launcher, onCopied });
   const usage = new UsageMonitor({
     ...ground,
     ...stored,
@@ -263,17 +270,12 @@ export function makeSandboxes(
   };
   const pool = new WarmPool({
     ...{ config, counters, log },
-    launch: async (spec) => {
-      const launched = await lifecycle.launch(spec);
-      await runtime.oci.prepare(launched.container);
-      return launched;
-    },
-    remove: (sandboxId) => lifecycle.removeContainer(sandboxId),
+    launch: (spec) => launcher.launchEmpty(spec),
+    remove: (sandboxId) => removal.remove(sandboxId),
+    isPossible: ground.host.execServer !== undefined,
     isServing,
     roomFor: roomInPool,
     isUrgent: () => runtime.urgent.isRunning,
-    isStill: (image, id) => files.images.isStill(image, id),
   });
-  files.images.letGoBy(() => pool.releaseImages());
   return { counters, lifecycle, usage, pool, sessions };
 }

@@ -1,5 +1,6 @@
 /** Creating and deleting a sandbox, compared with Podman making a container that is isolated like it. */
-import { Installation, type Sandbox } from "../installation.ts";
+import { preparedImageId } from "../../test/helpers/prepare.ts";
+import { Installation, type Sandbox, withoutPool } from "../installation.ts";
 import { type Contender, type Samples, takeTurns, timed, timedResult } from "../measure.ts";
 import { afterAnother, areTight, own, type Row, rowsOf, type Timings } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
@@ -7,37 +8,47 @@ import { roundsOf, type Setting } from "./setting.ts";
 export const createTask = "create";
 export const deleteTask = "delete";
 export const deletePeer = "podman rm -f -t 0";
+/** Whose installation has no pool. The other one's is given the time to fill before each create: a burst is as fast only while it lasts. */
+export const fromNothing = "sandgate, from nothing";
+export const firstTask = "create, and its first execute";
 const withSharedIds = "user ids shared by all";
 const containerName = "sandgate-bench-peer";
 
-type Metric = "create" | "delete";
+type Metric = "create" | "first" | "delete";
 
 export async function create(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   const command = await installation.withSandbox((sandbox) => createCommand(installation, sandbox));
-  const shared = await Installation.start({ SANDGATE_USER_IDS: "shared" });
+  const [unprepared, shared] = [await Installation.start(withoutPool), await Installation.start({ SANDGATE_USER_IDS: "shared" })];
   const contenders: Contender<Metric>[] = [
-    { name: own, measure: () => createAndDelete(installation) },
-    { name: withSharedIds, measure: () => createAndDelete(shared) },
+    { name: own, measure: () => createExecuteDelete(installation) },
+    { name: fromNothing, measure: () => createExecuteDelete(unprepared) },
+    { name: withSharedIds, measure: () => createExecuteDelete(shared) },
     podman(installation, command),
   ];
   const rounds = roundsOf(setting, "create", { share: 1, warmUp: 2, turnMs: 0 });
-  const taken = await takeTurns(contenders, rounds, (samples) => areTight(samples, ["create", "delete"])).finally(() => shared.stop());
+  const taken = await takeTurns(contenders, rounds, (samples) => areTight(samples, ["create", "first", "delete"])).finally(async () => {
+    for (const other of [unprepared, shared]) await other.stop();
+  });
   const rows = (task: string, samples: Samples<Metric>, metric: Metric, peer: string): Row[] => {
-    const names = [own, withSharedIds, peer];
+    const names = [own, fromNothing, withSharedIds, peer];
     const timings = contenders.map(({ name }, index): Timings => ({ contender: names[index] ?? name, rounds: samples[name]?.[metric] ?? [] }));
     return rowsOf(task, timings as [Timings, ...Timings[]]);
   };
   return [
     ...rows(createTask, taken.inARow, "create", "podman run -d"),
     ...rows(afterAnother(createTask), taken.afterAnother, "create", "podman run -d"),
+    ...rows(firstTask, taken.inARow, "first", "podman run -d, exec"),
     ...rows(deleteTask, taken.inARow, "delete", deletePeer),
   ];
 }
 
-export async function createAndDelete(installation: Installation): Promise<Record<Metric, number>> {
+export async function createExecuteDelete(installation: Installation): Promise<Record<Metric, number>> {
   const { ms, result: id } = await timedResult(() => installation.create());
-  return { create: ms, delete: await timed(() => installation.delete(id)) };
+  const first = ms + (await timed(() => installation.execute(id, "true")));
+  const deleteMs = await timed(() => installation.delete(id));
+  await installation.settled();
+  return { create: ms, first, delete: deleteMs };
 }
 
 function podman({ agent }: Installation, command: readonly string[]): Contender<Metric> {
@@ -45,8 +56,10 @@ function podman({ agent }: Installation, command: readonly string[]): Contender<
     name: "podman",
     measure: async () => {
       const made = await agent.run(command);
-      const removed = await agent.run(["podman", "rm", "-f", "-t", "0", made.stdout.trim()]);
-      return { create: made.ms, delete: removed.ms };
+      const id = made.stdout.trim();
+      const executed = await agent.run(["podman", "exec", id, "true"]);
+      const removed = await agent.run(["podman", "rm", "-f", "-t", "0", id]);
+      return { create: made.ms, first: made.ms + executed.ms, delete: removed.ms };
     },
   };
 }
@@ -114,6 +127,6 @@ export async function createCommand({ agent }: Installation, { id, containerId }
     ),
     ...["--oom-score-adj", String(HostConfig.OomScoreAdj), ...pairs("--sysctl", linux.sysctl ?? {})],
     ...["--network", networks[HostConfig.NetworkMode] ?? HostConfig.NetworkMode],
-    ...["--workdir", "/", "--entrypoint", JSON.stringify([Config.Entrypoint]), Config.Labels["sandgate.image"] ?? "", ...(Config.Cmd ?? [])],
+    ...["--workdir", "/", "--entrypoint", JSON.stringify([Config.Entrypoint]), (await preparedImageId()) ?? "", ...(Config.Cmd ?? [])],
   ];
 }

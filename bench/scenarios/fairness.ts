@@ -1,7 +1,7 @@
 /** What is left for other sandboxes while one uses all the CPU it can get. */
 import { timed, timing } from "../measure.ts";
 import { compare, own, type Row } from "../rows.ts";
-import { createAndDelete } from "./create.ts";
+import { createExecuteDelete } from "./create.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
 const loops = 200;
@@ -19,7 +19,7 @@ export async function fairness(setting: Setting): Promise<Row[]> {
       await installation.execute(greedy.id, busy);
       const execute = timing(own, () => timed(() => installation.execute(neighbour.id, "true")));
       const executes = await compare(besideExecuteTask, [execute], roundsOf(setting, "execute", { share: 0.6, warmUp: 10, countMin: 50 }));
-      const create = timing(own, async () => (await createAndDelete(installation)).create);
+      const create = timing(own, async () => (await createExecuteDelete(installation)).create);
       const creates = await compare(besideCreateTask, [create], roundsOf(setting, "create", { share: 0.4, warmUp: 1 }));
       return [...executes, ...creates];
     }),

@@ -1,8 +1,8 @@
 /** Snapshots, restores and clones of sandboxes with changes of different sizes, compared with `podman commit` and `podman run`. */
-import type { Installation, Sandbox } from "../installation.ts";
+import { Installation, type Sandbox, withoutPool } from "../installation.ts";
 import { type Contender, takeTurns, timedResult } from "../measure.ts";
 import { areTight, own, type Row, rowOf, rowsOf } from "../rows.ts";
-import { createCommand } from "./create.ts";
+import { createCommand, fromNothing } from "./create.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
 export const snapshotSizes = [
@@ -35,28 +35,46 @@ const peerImage = "localhost/sandgate-bench-peer";
 type Metric = "snapshot" | "restore" | "clone" | "pause";
 
 export async function snapshot(setting: Setting): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (const size of snapshotSizes) rows.push(...(await compare(setting, size)));
-  return rows;
+  return compareAll(setting, snapshotSizes);
 }
 
-export const largeSnapshot = (setting: Setting): Promise<Row[]> => compare(setting, largeSize);
+export const largeSnapshot = (setting: Setting): Promise<Row[]> => compareAll(setting, [largeSize]);
 
-async function compare(setting: Setting, { name, MB, share }: Size): Promise<Row[]> {
+async function compareAll(setting: Setting, sizes: readonly Size[]): Promise<Row[]> {
+  const unprepared = await Installation.start(withoutPool);
+  try {
+    const rows: Row[] = [];
+    for (const size of sizes) rows.push(...(await unprepared.withSandbox((other) => compare(setting, unprepared, other, size), storageGB)));
+    return rows;
+  } finally {
+    await unprepared.stop();
+  }
+}
+
+/** @param other a sandbox of the installation without a pool */
+async function compare(setting: Setting, unprepared: Installation, other: Sandbox, { name, MB, share }: Size): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
     // Random bytes, which neither a file system nor an archive can compress.
     const change = `head -c ${MB * 1_000_000} /dev/urandom > /root/changes`;
     await installation.execute(sandbox.id, change, writeTimeoutS);
+    await unprepared.execute(other.id, change, writeTimeoutS);
     const { agent } = installation;
     const source = (await agent.run(await createCommand(installation, sandbox, "sandgate-bench-source"))).stdout.trim();
     await agent.run(["podman", "exec", source, "sh", "-c", change]);
-    const contenders: Contender<Metric>[] = [sandgate(installation, sandbox), podman(installation, source, await createCommand(installation, sandbox))];
+    const contenders: Contender<Metric>[] = [
+      sandgate(own, installation, sandbox),
+      sandgate(fromNothing, unprepared, other),
+      podman(installation, source, await createCommand(installation, sandbox)),
+    ];
     const rounds = roundsOf(setting, snapshotTask(name), { share, warmUp: MB > 100 ? 0 : 1 });
     const { inARow: samples } = await takeTurns(contenders, rounds, (taken) => areTight(taken, ["snapshot", "restore", "clone"]));
     await agent.run(["podman", "rm", "-f", "-t", "0", source]);
     const timings = (name: string, contender: string, metric: Metric) => ({ contender, rounds: samples[name]?.[metric] ?? [] });
-    const pair = (task: string, metric: Metric, peer: string): Row[] => rowsOf(task, [timings(own, own, metric), timings("podman", peer, metric)]);
+    const pair = (task: string, metric: Metric, peer: string): Row[] => {
+      const unpreparedToo = metric === "snapshot" ? [] : [timings(fromNothing, fromNothing, metric)];
+      return rowsOf(task, [timings(own, own, metric), ...unpreparedToo, timings("podman", peer, metric)]);
+    };
     return [
       ...pair(snapshotTask(name), "snapshot", "podman commit"),
       ...pair(restoreTask(name), "restore", "podman run -d"),
@@ -70,17 +88,19 @@ interface Made {
   readonly id: string;
 }
 
-function sandgate({ api, stack }: Installation, { id }: Sandbox): Contender<Metric> {
+function sandgate(name: string, installation: Installation, { id }: Sandbox): Contender<Metric> {
+  const { api, stack } = installation;
   const post = <T>(path: string): Promise<T> => api.json<T>({ method: "POST", path, json: {} });
   const drop = (path: string): Promise<unknown> => api.json({ method: "DELETE", path });
   return {
-    name: own,
+    name,
     measure: async () => {
       const taken = await timedResult(() => post<Made>(`/v1/sandboxes/${id}/snapshot`));
       const restored = await timedResult(() => post<Made>(`/v1/snapshots/${taken.result.id}/restore`));
       const cloned = await timedResult(() => post<{ sandbox: Made; snapshot: Made }>(`/v1/sandboxes/${id}/clone`));
       for (const sandbox of [restored.result, cloned.result.sandbox]) await drop(`/v1/sandboxes/${sandbox.id}/delete`);
       for (const snapshot of [taken.result, cloned.result.snapshot]) await drop(`/v1/snapshots/${snapshot.id}`);
+      await installation.settled();
       return { snapshot: taken.ms, restore: restored.ms, clone: cloned.ms, pause: pauseOf(stack.worker.lines, taken.result.id) };
     },
   };

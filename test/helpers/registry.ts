@@ -22,6 +22,8 @@ interface Making {
   readonly tag?: string;
   readonly bytes?: number;
   readonly config?: object;
+  /** Where links lead that the layer has, by their names; in the place of a folder of it as well. */
+  readonly links?: Readonly<Record<string, string>>;
   /** Of the manifest. */
   readonly annotations?: Readonly<Record<string, string>>;
 }
@@ -75,8 +77,8 @@ export class TestRegistry {
   }
 
   /** Serves an image with one layer of as many random bytes, and whatever its configuration is to say. */
-  async add(path: string, { tag = "latest", bytes = 1_000, config = {}, annotations = {} }: Making = {}): Promise<MadeImage> {
-    const layer = await layerOf(bytes);
+  async add(path: string, { tag = "latest", bytes = 1_000, config = {}, links = {}, annotations = {} }: Making = {}): Promise<MadeImage> {
+    const layer = await layerOf(bytes, links);
     const zipped = gzipSync(layer, { level: 1 });
     const rootfs = { type: "layers", diff_ids: [digestOf(layer)] };
     const configuration = Buffer.from(JSON.stringify({ architecture, os: "linux", config, rootfs }));
@@ -141,9 +143,12 @@ export class TestRegistry {
 
 const digestOf = (bytes: Buffer): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 
-async function layerOf(bytes: number): Promise<Buffer> {
+async function layerOf(bytes: number, links: Readonly<Record<string, string>>): Promise<Buffer> {
   const tar = pack();
-  for (const name of ["etc", "proc", "sys", "dev", "run", "tmp", "root"]) tar.entry({ name, type: "directory", mode: 0o755 });
+  for (const name of ["etc", "proc", "sys", "dev", "run", "tmp", "root"]) if (!(name in links)) tar.entry({ name, type: "directory", mode: 0o755 });
+  for (const [name, linkname] of Object.entries(links)) tar.entry({ name, type: "symlink", linkname });
+  tar.entry({ name: "etc/passwd" }, "root:x:0:0:root:/root:/bin/sh\n");
+  tar.entry({ name: "etc/group" }, "root:x:0:\n");
   tar.entry({ name: "etc/content" }, randomBytes(bytes));
   tar.finalize();
   return buffer(tar);

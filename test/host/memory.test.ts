@@ -109,8 +109,10 @@ let source = "";
 
 test("set-up", async (context) => {
   context.diagnostic(await bridgeCriu(machine));
-  await machine.install([], [`SANDGATE_VOLUME=${volumeDir}`, `SANDGATE_TEST_FAULT=${faultFile}`, "SANDGATE_POOL_SIZE=0"]);
+  await machine.install([], [`SANDGATE_VOLUME=${volumeDir}`, `SANDGATE_TEST_FAULT=${faultFile}`]);
+  await until("containers wait in the pool", async () => Number(await machine.shell("pgrep -c '^.sandgate-exec' || true")) >= 2, 60_000);
   source = await client.create();
+  assert.match(await machine.shell("journalctl --output cat"), new RegExp(`"sandbox_created".*${source}.*"prepared":true`), "it was a container of the pool");
   await client.output(source, `cat > /root/program.py <<'END'${program}END\n${inBackground("python3 /root/program.py")}`);
   await until("the program answers", () => ask(source), 60_000);
 });

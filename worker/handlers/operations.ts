@@ -22,8 +22,7 @@ export async function listImages({ images }: WorkerContext, _call: Request<"imag
 }
 
 /** Replies when it is gone. */
-export async function removeImage({ images, pool, log }: WorkerContext, { id }: Request<"removeImage">): Promise<object> {
-  await pool.releaseImages();
+export async function removeImage({ images, log }: WorkerContext, { id }: Request<"removeImage">): Promise<object> {
   await images.remove(id);
   log.warn({ event: "image_removed", image: id }, "an operator has removed an image");
   return {};

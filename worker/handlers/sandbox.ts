@@ -33,8 +33,7 @@ export async function makeSandbox(context: WorkerContext, call: Request<"create"
   if (isolationOf(call) === "strong" && !context.host.hasStrong) throw errors.noStrongWorker();
   refuseWhenFull(context);
   const done = context.counters.creates.start();
-  const prepared = root.layers.length > 0 ? undefined : await context.pool.take(call, () => refuseWhenFull(context));
-  const { sandbox, made } = prepared ? await adopt(context, call, prepared) : await begin(context, call, from);
+  const { sandbox, made } = await begin(context, call, from);
   void made.then(done, () => {}); // A failure is in the record and the log.
   await Promise.all([context.usage.makeRoom(), call.wait ? made : undefined]);
   return sandbox;
@@ -46,25 +45,14 @@ interface Begun {
   readonly made: Promise<void>;
 }
 
-/** A container from the pool becomes the sandbox. */
-async function adopt(context: WorkerContext, call: Request<"create">, { id, container, root }: Prepared): Promise<Begun> {
-  const record = { ...recordOf(context, call, id), status: "running", acknowledged: true, container_id: container.id, root } as const;
-  const { sandboxes, lifecycle, log } = context;
-  const sandbox = await sandboxes.adopt(record, container).catch(async (error: unknown) => {
-    const undo = (): Promise<void> => lifecycle.delete(sandboxes.owned(id, record.account_id));
-    await sandboxes.exclusive(id, undo).catch((err) => log.error({ err, sandbox: id }, "a prepared sandbox could not be removed"));
-    throw error;
-  });
-  log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: true }, "a sandbox was created");
-  return { sandbox, made: Promise.resolve() };
-}
-
 async function begin(context: WorkerContext, call: Request<"create">, from: MadeFrom): Promise<Begun> {
-  const { sandboxes } = context;
-  const { sandbox, recorded } = sandboxes.add({ ...recordOf(context, call, newId("sandbox")), ...from });
+  const { sandboxes, pool } = context;
+  // Processes of a snapshot continue in a container of their own.
+  const prepared = from.memory_from ? undefined : pool.take(call);
+  const { sandbox, recorded } = sandboxes.add({ ...recordOf(context, call, prepared?.id ?? newId("sandbox")), ...from });
   const known = recorded.then(() => announce(context, sandbox, () => sandboxes.remove(sandbox)));
   // What runs in it is prepared meanwhile.
-  const made = sandboxes.exclusive(sandbox.record.id, () => make(context, sandbox, call, known));
+  const made = sandboxes.exclusive(sandbox.record.id, () => make(context, { sandbox, prepared }, call, known));
   const settled = made.catch(() => {});
   try {
     await known;
@@ -73,6 +61,12 @@ async function begin(context: WorkerContext, call: Request<"create">, from: Made
     throw error;
   }
   return { sandbox, made };
+}
+
+/** A sandbox, and the container that waits to become it, if there is one. */
+interface Making {
+  readonly sandbox: LiveSandbox;
+  readonly prepared: Prepared | undefined;
 }
 
 /** From now on gateways count the sandbox, so nothing slow may come before. */
@@ -119,12 +113,12 @@ export async function remove(context: WorkerContext, call: Request<"delete">): P
 }
 
 /** @param known when the sandbox is recorded and announced; if that fails, it is forgotten again */
-async function make(context: WorkerContext, sandbox: LiveSandbox, call: Request<"create">, known: Promise<void>): Promise<void> {
+async function make(context: WorkerContext, { sandbox, prepared }: Making, call: Request<"create">, known: Promise<void>): Promise<void> {
   const { log, lifecycle, sandboxes } = context;
   const { id } = sandbox.record;
   try {
-    await lifecycle.start(sandbox, known);
-    log.info({ event: "sandbox_created", sandbox: id, image: call.image }, "a sandbox was created");
+    await lifecycle.start(sandbox, known, prepared?.container);
+    log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: prepared !== undefined }, "a sandbox was created");
   } catch (thrown) {
     const error = SandgateError.from(thrown);
     log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");

@@ -37,7 +37,6 @@ export class Images {
   readonly #turns = new KeyedMutex();
   #held = new Set<string>();
   #keys: readonly string[] = [];
-  #letGo: () => Promise<void> = () => Promise.resolve();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -79,14 +78,6 @@ export class Images {
     } finally {
       unpin();
     }
-  }
-
-  /** Whether a name still means the image with this id, which counts as used then. */
-  async isStill(image: string, id: string): Promise<boolean> {
-    const wanted = wantedImage(image, this.#parts.config);
-    if (wanted === defaultImageWord || (await this.#find(wanted))?.id !== id) return false;
-    await this.#uses.note(id);
-    return true;
   }
 
   /** The layers of a present image, which is kept for this worker from now on. @throws {ImageGone} */
@@ -218,16 +209,10 @@ export class Images {
     }
   }
 
-  /** From now on, asks for images to be let go that are kept only to be quick, when there is no room for another one. */
-  letGoBy(letGo: () => Promise<void>): void {
-    this.#letGo = letGo;
-  }
-
   /** Makes room for an image that was just pulled, or removes that image. @throws {SandgateError} `insufficient_storage` */
   async #makeRoom(newId: string): Promise<void> {
     const { config, log } = this.#parts;
     await this.#uses.note(newId);
-    if (bytesOf((await this.#stored()).filter(isPulled)) > config.imagesBytesMax) await this.#letGo();
     await this.#release();
     const [images, uses] = await Promise.all([this.#stored(), this.#uses.all()]);
     const pulled = images.filter((image) => isPulled(image) && image.id !== config.defaultImageId);

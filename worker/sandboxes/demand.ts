@@ -2,11 +2,7 @@
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
 
 /** What sandboxes must have in common for a container to become any of them. */
-export interface Kind extends Pick<ContainerSpec, "cpus" | "memoryMiB" | "network"> {
-  /** As a create names it, completed. */
-  readonly image: string;
-  readonly storageGB: number;
-}
+export type Kind = Pick<ContainerSpec, "cpus" | "memoryMiB" | "network">;
 
 /** How many to keep. */
 export interface Bounds {
@@ -34,7 +30,7 @@ const kindsMax = 32;
 
 export const sameKind = (one: Kind, other: Kind): boolean => keyOf(one) === keyOf(other);
 
-const keyOf = ({ image, cpus, memoryMiB, storageGB, network }: Kind): string => JSON.stringify([image, cpus, memoryMiB, storageGB, network]);
+const keyOf = ({ cpus, memoryMiB, network }: Kind): string => JSON.stringify([cpus, memoryMiB, network]);
 
 interface Asked {
   readonly kind: Kind;
@@ -64,9 +60,9 @@ export class Demand {
     if (this.#asked.size > kindsMax && oldest !== undefined) this.#asked.delete(oldest);
   }
 
-  /** Forgets what was asked for of some kinds. */
-  forget(isMeant: (kind: Kind) => boolean): void {
-    for (const [key, { kind }] of this.#asked) if (isMeant(kind)) this.#asked.delete(key);
+  /** Forgets that a kind was asked for. */
+  forget(kind: Kind): void {
+    this.#asked.delete(keyOf(kind));
   }
 
   /** What to keep, the kind that is asked for most first. Where there is not room for all, each gets its share. */

@@ -1,7 +1,7 @@
 /**
- * A pool of containers started in advance, from which a sandbox is handed out in a few milliseconds. It holds what was asked for
- * most in the last minutes (`Demand`), is filled in the background, never at the expense of a call, and not at all when the host
- * is short.
+ * A pool of containers started in advance: isolated, with a network, an exec server and limits, but without files. Whatever a sandbox
+ * is made from, an image or a snapshot, one of them becomes it within a few milliseconds. The pool holds what was asked for most in the
+ * last minutes (`Demand`), is filled in the background, never at the expense of a call, and not at all when the host is short.
  */
 
 import type { Request } from "../../shared/bus/contract/contract.ts";
@@ -9,15 +9,14 @@ import type { Config } from "../../shared/config.ts";
 import { isolationOf, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import { newId } from "../../shared/util/ids.ts";
-import { defaultImageWord, nameOf, wantedImage } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { outsideTrace } from "../../shared/util/trace-context.ts";
 import { pause } from "../../shared/waiting.ts";
 import type { Counters } from "../counters.ts";
+import type { Container } from "../runtime/container/container.ts";
+import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
-import { rootOver } from "../store/records.ts";
 import { Demand, type Kind, sameKind, type Wanted } from "./demand.ts";
-import type { Launched, LaunchSpec } from "./lifecycle.ts";
 
 /** Pause after a container was taken, so that what comes right after it, its first command, has the host to itself. */
 const restMs = 30;
@@ -29,27 +28,28 @@ const failureRestMs = 10_000;
 const lookMs = 10_000;
 
 /** A waiting container, already named after the id of its future sandbox. */
-export interface Prepared extends Launched {
+export interface Prepared {
   readonly id: string;
   readonly kind: Kind;
+  readonly container: Container;
 }
 
 interface Parts {
   readonly config: Config;
   readonly counters: Counters;
   readonly log: Logger;
-  /** Creates and starts a container that is ready for commands. */
-  readonly launch: (spec: LaunchSpec) => Promise<Launched>;
-  /** Removes such a container with its files. */
+  /** Starts a container without files. */
+  readonly launch: (spec: ContainerSpec) => Promise<Container>;
+  /** Removes such a container. */
   readonly remove: (sandboxId: string) => Promise<void>;
+  /** Whether containers can be started without files here. */
+  readonly isPossible: boolean;
   /** Whether the worker takes creates. */
   readonly isServing: () => boolean;
   /** How many containers the host has room for, those included that wait now. */
   readonly roomFor: (waiting: number) => number;
   /** Whether somebody waits for a container that is being made. */
   readonly isUrgent: () => boolean;
-  /** Whether a name still means the image with this id. */
-  readonly isStill: (image: string, id: string) => Promise<boolean>;
 }
 
 export class WarmPool {
@@ -74,36 +74,25 @@ export class WarmPool {
     this.#adjustAfter(0);
   }
 
-  /**
-   * A waiting container for this call, if the pool holds one that is what the call asks for.
-   *
-   * @param check whether there still is room for the sandbox: images are looked up in between; throws otherwise
-   */
-  async take(call: Request<"create">, check: () => void): Promise<Prepared | undefined> {
+  /** A waiting container for this call, if the pool holds one of its kind. */
+  take(call: Request<"create">): Prepared | undefined {
     const { config, counters } = this.#parts;
-    const kind = config.poolSize > 0 ? kindOf(call, config) : undefined;
-    if (!kind) return undefined;
+    if (config.poolSize === 0 || isolationOf(call) === "strong") return undefined;
+    const kind: Kind = { cpus: call.cpu, memoryMiB: call.memory, network: call.network };
     const isKept = this.#wanted().some((wanted) => sameKind(wanted.kind, kind));
     this.#demand.note(kind, performance.now());
     this.#adjustAfter(restMs);
     for (let prepared = this.#shift(kind); prepared; prepared = this.#shift(kind)) {
-      if (await this.#isUsable(prepared)) {
+      const { initPid, pidNamespace } = prepared.container;
+      if (pidNamespaceOf(initPid) === pidNamespace) {
         this.#takenAtMs = performance.now();
         counters.poolHits++;
-        return this.#checked(prepared, check);
+        return prepared;
       }
       void this.#discard(prepared);
     }
     if (isKept) counters.poolMisses++;
-    check();
     return undefined;
-  }
-
-  /** Lets go of the images that are not the default one, which would count as in use. Resolves when the containers that wait are gone. */
-  async releaseImages(): Promise<void> {
-    const isMeant = ({ image }: Kind): boolean => image !== defaultImageWord;
-    this.#demand.forget(isMeant);
-    await this.#discardAll(({ kind }) => isMeant(kind));
   }
 
   /** Removes the waiting containers. Resolves when they are gone. */
@@ -112,21 +101,6 @@ export class WarmPool {
     clearTimeout(this.#timer);
     await this.#adjusting;
     await this.#discardAll(() => true);
-  }
-
-  async #isUsable({ kind: { image }, container, root }: Prepared): Promise<boolean> {
-    const isThere = pidNamespaceOf(container.initPid) === container.pidNamespace;
-    return isThere && (image === defaultImageWord || (await this.#parts.isStill(image, root.base.id)));
-  }
-
-  #checked(prepared: Prepared, check: () => void): Prepared {
-    try {
-      check();
-      return prepared;
-    } catch (error) {
-      this.#waiting.unshift(prepared);
-      throw error;
-    }
   }
 
   #shift(kind: Kind): Prepared | undefined {
@@ -159,11 +133,10 @@ export class WarmPool {
       const id = newId("sandbox");
       const kind = missing;
       try {
-        const launched = await this.#parts.launch(specOf(id, kind));
-        this.#waiting.push({ id, kind, ...launched });
+        this.#waiting.push({ id, kind, container: await this.#parts.launch({ sandboxId: id, ...kind, isolation: "standard" }) });
       } catch (err) {
-        log.warn({ err, event: "pool_failed", image: kind.image }, "a container could not be prepared");
-        this.#demand.forget((asked) => sameKind(asked, kind));
+        log.warn({ err, event: "pool_failed", ...kind }, "a container could not be prepared");
+        this.#demand.forget(kind);
         await this.#rest(failureRestMs);
       }
     }
@@ -176,7 +149,7 @@ export class WarmPool {
   #wanted(): Wanted[] {
     const { config, roomFor } = this.#parts;
     // Where all sandboxes must be strong, none would ever be taken.
-    if (this.#stopped || config.isolation === "strong") return [];
+    if (this.#stopped || config.isolation === "strong" || !this.#parts.isPossible) return [];
     const most = Math.min(Math.max(config.poolSize, config.poolSizeMax), roomFor(this.size));
     return this.#demand.wanted(performance.now(), { least: config.poolSize, most: Math.max(0, most) });
   }
@@ -223,20 +196,4 @@ export class WarmPool {
   }
 }
 
-const usual: Kind = {
-  image: defaultImageWord,
-  cpus: sandboxDefaults.cpus,
-  memoryMiB: sandboxDefaults.memoryMiB,
-  storageGB: sandboxDefaults.storageGB,
-  network: sandboxDefaults.access,
-};
-
-const specOf = (id: string, { image, ...size }: Kind): LaunchSpec => ({ sandboxId: id, ...size, isolation: "standard", source: rootOver(image) });
-
-/** What a call asks for; undefined for what the pool never has. */
-function kindOf(call: Request<"create">, config: Config): Kind | undefined {
-  if (isolationOf(call) === "strong") return undefined;
-  const wanted = wantedImage(call.image, config);
-  const image = wanted === defaultImageWord ? wanted : nameOf(wanted);
-  return { image, cpus: call.cpu, memoryMiB: call.memory, storageGB: call.storage, network: call.network };
-}
+const usual: Kind = { cpus: sandboxDefaults.cpus, memoryMiB: sandboxDefaults.memoryMiB, network: sandboxDefaults.access };

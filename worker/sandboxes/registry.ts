@@ -126,20 +126,6 @@ export class Sandboxes {
     return { sandbox, recorded };
   }
 
-  /**
-   * Records a sandbox whose container exists already, and publishes it at the same time: nobody is told of it before both are done,
-   * and an entry without a record is withdrawn by the next start.
-   *
-   * @throws {SandgateError} when either failed. The sandbox is known all the same, and has to be deleted.
-   */
-  async adopt(record: SandboxRecord, container: Container): Promise<LiveSandbox> {
-    const sandbox = this.#track(record);
-    sandbox.container = container;
-    const done = await Promise.allSettled([this.#store.putSandbox(record), this.#publish(record)]);
-    for (const each of done) if (each.status === "rejected") throw each.reason;
-    return sandbox;
-  }
-
   /** Publishes a sandbox that is still being created to the directory. */
   announce(sandbox: LiveSandbox): Promise<void> {
     return this.#publish(sandbox.record);

@@ -1,15 +1,17 @@
 /** The files of sandboxes: an image, snapshot layers over it, and on top what the sandbox writes. */
 import { existsSync } from "node:fs";
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { BaseImage, Layer } from "../../shared/bus/entries.ts";
 import { baseLayerOf, isFetchedLayer } from "../../shared/bus/snapshot-layers.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import type { Images } from "../images/images.ts";
+import { mountEmpty } from "../runtime/filesystem/empty.ts";
 import { refusePipes } from "../runtime/filesystem/inside.ts";
 import { type MountOptions, mergedOf, mountRoot, type Root, unmountRoot, writableOf } from "../runtime/filesystem/overlay.ts";
 import { syncTree } from "../runtime/filesystem/tree.ts";
 import type { Ids } from "../runtime/ids/open.ts";
+import { firstIdOf } from "../runtime/ids/ranges.ts";
 import type { ImageLayers } from "../runtime/podman/images.ts";
 import { ImageGone } from "../runtime/podman/podman.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
@@ -86,6 +88,23 @@ export class Roots {
     const { root, lowers } = this.#planOf(sandboxId, provided);
     const range = this.#rangeFor(owner, [root.dir, ...lowers]);
     return range === undefined ? undefined : { range, stage: this.#parts.ids.ranges?.makeStage(sandboxId, range) ?? "" };
+  }
+
+  /** Where a container is made that has no files yet: an empty folder in memory, which the container keeps when `leavePlace` takes it away here. */
+  async placeEmpty({ sandboxId }: Owner): Promise<RootPlace> {
+    const { ranges, areGiven } = this.#parts.ids;
+    const range = areGiven ? ranges?.take(sandboxId) : undefined;
+    const stage = ranges && range !== undefined ? ranges.makeStage(sandboxId, range) : mergedOf(rootIn(this.#parts.storages.first, sandboxId));
+    await mkdir(stage, { recursive: true });
+    mountEmpty(stage, range === undefined ? 0 : firstIdOf(range));
+    return { stage, range };
+  }
+
+  /** Ends that; also unmounts files that are there instead. */
+  async leavePlace({ sandboxId }: Owner): Promise<void> {
+    const root = this.#everywhere(sandboxId);
+    await unmountRoot(root);
+    for (const dir of [mergedOf(root), root.dir]) await rmdir(dir).catch(() => {}); // There is none, or it has files.
   }
 
   /**
@@ -184,11 +203,11 @@ export class Roots {
 
   /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
-    const root = this.#everywhere(sandboxId);
-    await unmountRoot(root);
-    if (existsSync(root.dir)) await this.#storageOf(sandboxId).remove(root.dir);
+    await this.leavePlace({ sandboxId });
+    const { dir } = this.#rootOf(sandboxId);
+    if (existsSync(dir)) await this.#storageOf(sandboxId).remove(dir);
     this.#parts.mounted.delete(sandboxId);
-    this.#parts.ids.ranges?.claims.release(sandboxId);
+    await this.#parts.ids.ranges?.release(sandboxId);
   }
 
   /** Removes the files of unknown sandboxes. */

@@ -1,4 +1,4 @@
-/** The pool of warm containers. */
+/** The pool of containers that wait, without files, to become sandboxes. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";

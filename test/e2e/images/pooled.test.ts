@@ -1,7 +1,9 @@
-/** Images in the pool of warm containers. */
+/** Containers of the pool, which have no files, as sandboxes of any image. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Api } from "../../helpers/api.ts";
+import { parseMounts } from "../../../shared/util/mounts.ts";
+import { type Answer, Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { OwnStore } from "../../helpers/own-store.ts";
@@ -9,45 +11,108 @@ import { type MadeImage, TestRegistry } from "../../helpers/registry.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
-const imageBytes = 3 * 2 ** 20;
 const store = await fixture(OwnStore.make());
 const registry = await fixture(TestRegistry.start());
-const settings = {
-  ...store.settings,
-  SANDGATE_POOL_SIZE: "1",
-  SANDGATE_SNAPSHOT_ARCHIVE: "false",
-  SANDGATE_PRIVATE_REGISTRIES: registry.host,
-  // Room for one image, not for two.
-  SANDGATE_IMAGES_BYTES_MAX: String(1.5 * imageBytes),
-};
+const settings = { ...store.settings, SANDGATE_POOL_SIZE: "1", SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_PRIVATE_REGISTRIES: registry.host };
 const stack = await fixture(startStack({ name: "pooled-images", settings, environment: { SSL_CERT_FILE: registry.certificate } }));
 const api = new Api(stack);
 
 const make = async ({ name }: MadeImage): Promise<string> =>
   expectOk(await api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: `${registry.host}/${name}` }), 201).id;
 
-/** Has the pool keep an image, by what it is asked for. @returns the future sandboxes of that image, when they wait */
-async function pooled(image: MadeImage): Promise<string[]> {
-  const taken = [await make(image), await make(image)];
-  for (const id of taken) await api.delete(id);
-  return until("the pool has containers of the image", async () => {
-    const format = '{{index .Labels "sandgate.image"}} {{index .Labels "sandgate.sandbox"}}';
-    const lines = (await stack.podman("ps", "--format", format)).split("\n").map((line) => line.split(" "));
-    const ids = lines.flatMap(([of, id = ""]) => (of === image.id ? [id] : []));
-    return ids.length === 2 && !ids.some((id) => taken.includes(id)) ? ids : undefined;
+/** What waits to become a sandbox. */
+const waiting = (): Promise<string[]> =>
+  until("a container waits", async () => {
+    const ids = (await stack.containers()).map(({ sandboxId }) => sandboxId);
+    const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/sandboxes/list")).body;
+    const left = ids.filter((id) => !data.some((sandbox) => sandbox.id === id));
+    return left.length > 0 ? left : undefined;
+  });
+
+test("what waits becomes a sandbox of an image that nobody has asked for before, and keeps no image in use", async () => {
+  const image = await registry.add("team/pooled", { bytes: 2 ** 20 });
+  const prepared = await waiting();
+  const id = await make(image);
+  assert.ok(prepared.includes(id), "a container that waited");
+  await api.delete(id);
+  await waiting();
+  await until("the operator can remove the image", async () => (await api.call("DELETE", `/v1/admin/images/${image.id}`)).status === 200);
+});
+
+/** What is mounted in a sandbox, as the host sees it. */
+async function mountsOf(id: string): Promise<string[]> {
+  const { pid = 0 } = (await stack.containers()).find(({ sandboxId }) => sandboxId === id) ?? {};
+  const found = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
+  return found.map(({ point, type, options }) => `${point} ${type} ${options.join()}`).sort();
+}
+
+/** Links in the places where the OCI runtime mounts something. */
+const links: readonly Readonly<Record<string, string>>[] = [
+  { proc: "/root" },
+  { proc: "/proc/self/root" },
+  { sys: "../../../../tmp" },
+  { dev: "/etc" },
+  { run: "/proc/1/root" },
+  { "etc/resolv.conf": "../run/resolvconf/resolv.conf" },
+];
+
+for (const [index, each] of links.entries()) {
+  test(`an image with the link ${JSON.stringify(each)}: what is mounted is where it is without a pool`, async () => {
+    const { name } = await registry.add(`team/links-${index}`, { links: each });
+    const image = `${registry.host}/${name}`;
+    const prepared = await waiting();
+    const create = (resources: object): Promise<Answer<{ id: string }>> => api.call("POST", "/v1/sandboxes/create", { image, resources });
+    const answers = [await create({}), await create({ memory: 400 + index })];
+    assert.equal(answers[0]?.status, answers[1]?.status, JSON.stringify(answers.map(({ body }) => body)));
+    if (answers[0]?.status !== 201) return;
+    const ids = answers.map(({ body }) => body.id);
+    assert.deepEqual(
+      ids.map((id) => prepared.includes(id)),
+      [true, false],
+    );
+    const mounts = await Promise.all(ids.map(mountsOf));
+    assert.deepEqual(mounts[0], mounts[1]);
+    await Promise.all(ids.map((id) => api.delete(id)));
   });
 }
 
-test("an image that is asked for again is in the pool, and can be removed all the same", async () => {
-  const image = await registry.add("team/pooled", { bytes: imageBytes });
-  const waiting = await pooled(image);
-  const id = await make(image);
-  assert.ok(waiting.includes(id));
-  await api.delete(id);
-  await until("the operator can remove it", async () => (await api.call("DELETE", `/v1/admin/images/${image.id}`)).status === 200);
-});
+/** By these, the OCI runtime would get at what it has open, or fails. */
+const intoProc: Readonly<Record<string, string>> = {
+  hosts: "../../../../../proc/1/root/etc/hosts",
+  hostname: "/proc/self/fd/3",
+  "resolv.conf": "/proc/1/cwd/x",
+};
 
-test("an image that only the pool keeps gives way to another one", async () => {
-  await pooled(await registry.add("team/first", { bytes: imageBytes }));
-  await api.delete(await make(await registry.add("team/second", { bytes: imageBytes })));
+for (const [file, link] of Object.entries(intoProc)) {
+  test(`an image with /etc/${file} linked to ${link}: no process is there yet to which it could lead`, async () => {
+    const [plain, odd] = [await registry.add(`team/plain-${file}`), await registry.add(`team/proc-${file}`, { links: { [`etc/${file}`]: link } })];
+    const made: string[] = [];
+    for (const image of [plain, odd]) {
+      const prepared = await waiting();
+      made.push(await make(image));
+      assert.ok(prepared.includes(made.at(-1) ?? ""), "a container that waited");
+    }
+    const [usual = [], found = []] = await Promise.all(made.map(mountsOf));
+    const [lost, extra] = [usual.filter((line) => !found.includes(line)), found.filter((line) => !usual.includes(line))];
+    assert.deepEqual(
+      lost.map((line) => line.split(" ")[0]),
+      [`/etc/${file}`],
+    );
+    // In the image's own folder, which the mount of /proc hides.
+    assert.deepEqual(
+      extra.map((line) => line.split(" ")[0]),
+      [`/${link.replace(/^[./]*/, "")}`],
+    );
+    await Promise.all(made.map((id) => api.delete(id)));
+  });
+}
+
+test("an image with a user of its own gets a container that is made for it", async () => {
+  const image = await registry.add("team/user", { config: { User: "1000:1000" } });
+  await waiting();
+  const id = await make(image);
+  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
+  assert.equal((await stack.podman("inspect", "--format", "{{.Config.User}}", container?.id ?? "")).trim(), "1000:1000");
+  await api.delete(id);
+  await until("nothing is left of it", async () => !(await stack.containers()).some(({ sandboxId }) => sandboxId === id));
 });

@@ -29,6 +29,7 @@
  */
 #define _GNU_SOURCE
 #include "files.h"
+#include "root.h"
 #include "terminal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -408,8 +409,12 @@ static _Noreturn void be_first(const char *pending) {
   }
 }
 
-/* The argument, if there is one, is the most signals that may wait for the server and its commands. */
+/*
+ * The argument, if there is one, is the most signals that may wait for the server and its commands; or else, where the worker runs this
+ * program outside of sandboxes, what it is to do there.
+ */
 int main(int count, char **arguments) {
+  if (count > 1 && strcmp(arguments[1], "root") == 0) return enter_root(count - 2, arguments + 2);
   if (getpid() == 1) be_first(count > 1 ? arguments[1] : NULL);
   /* A child of the sandbox's first process, which outlives the runtime's own start of this program. */
   pid_t server = fork();

@@ -15,6 +15,11 @@ export function mountAgain(dir: string, at: string): void {
   check(mount(dir, at, null, bind, null), "mount");
 }
 
+/** Mounts an empty file system in memory at a folder. @throws {Error} */
+export function mountInMemory(at: string, options: string): void {
+  check(mount("tmpfs", at, "tmpfs", 0, options), "mount");
+}
+
 /**
  * Mounts a file system whose options have paths that are relative to a folder. Nothing else of this process runs meanwhile that
  * would notice its working directory: all other paths in it are absolute.

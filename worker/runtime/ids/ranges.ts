@@ -7,6 +7,7 @@ import { chownSync, closeSync, constants, existsSync, mkdirSync, openSync, readd
 import { dirname, join, relative } from "node:path";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { isEmptyRoot } from "../filesystem/empty.ts";
 import { detachMount } from "../filesystem/mounting.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
 import type { Claims } from "./claims.ts";
@@ -106,9 +107,16 @@ export class IdRanges {
       if (name === sandboxId) await this.#show(name, range);
       return await use((dir) => join(target, this.#treeOf(dir) ?? ""));
     } finally {
-      await this.hide(name);
-      if (name !== sandboxId) rmdirSync(this.#folderOf(name));
+      await (name === sandboxId ? this.hide(name) : this.#hideSpare(name));
     }
+  }
+
+  /** Gives back the range of a sandbox that is gone. */
+  async release(sandboxId: string): Promise<void> {
+    const shown = this.#spares.get(sandboxId);
+    this.#spares.delete(sandboxId);
+    if (shown !== undefined) await this.#hideSpare(shown);
+    this.claims.release(sandboxId);
   }
 
   /** Prepares for the next new sandbox, for which it takes longer otherwise. */
@@ -151,6 +159,11 @@ export class IdRanges {
     }
   }
 
+  async #hideSpare(name: string): Promise<void> {
+    await this.hide(name);
+    rmdirSync(this.#folderOf(name));
+  }
+
   /** Ends that, also for an earlier process. Mounts over these folders go on. */
   async hide(sandboxId: string): Promise<void> {
     const target = this.#shownOf(sandboxId);
@@ -163,7 +176,8 @@ export class IdRanges {
   async hideAll(): Promise<void> {
     for (const name of readdirSync(this.#parts.stage)) {
       await this.hide(name);
-      // What nothing was mounted at yet. A root that is mounted stays.
+      if (isEmptyRoot(this.stageOf(name))) await detachMount(this.stageOf(name));
+      // What nothing was mounted at yet. A root with files stays.
       for (const dir of [this.stageOf(name), this.#folderOf(name)]) attempt(() => rmdirSync(dir));
     }
   }

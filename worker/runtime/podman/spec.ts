@@ -31,7 +31,8 @@ export interface ContainerSpec {
 /** The mounted files of a container, and the image below them. */
 export interface ContainerFiles {
   readonly dir: string;
-  readonly base: BaseImage;
+  /** Undefined while it has no files. */
+  readonly base: BaseImage | undefined;
   /** Of ids that it has for itself; undefined for those of the worker. */
   readonly range: number | undefined;
 }
@@ -58,7 +59,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
   const limited = limits(host, config, spec);
   return {
     name: containerName(spec.sandboxId, workerId),
-    labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, `sandgate.image=${files.base.id}`, ...rangeLabels(files)]),
+    labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, ...imageLabels(files), ...rangeLabels(files)]),
     ...firstProcessOf(on, spec, files),
     hostname: hostnameOf(spec),
     log_configuration: { driver: "none" },
@@ -80,6 +81,8 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
 }
 
 const hostnameOf = ({ sandboxId }: ContainerSpec): string => `sandbox-${shortOf(sandboxId)}`;
+
+const imageLabels = ({ base }: ContainerFiles): string[] => (base === undefined ? [] : [`sandgate.image=${base.id}`]);
 
 const rangeLabels = ({ range }: ContainerFiles): string[] => (range === undefined ? [] : [`${rangeLabel}=${range}`]);
 
@@ -125,15 +128,17 @@ const shown = (source: string, destination: string): Mount => ({
  * since Podman would not start the container if it had been removed. Variables without a value are left out, because Podman
  * would fill them from the worker's environment.
  */
-function rootOf({ dir, base: { env, user } }: ContainerFiles) {
-  const whole = env.filter((pair) => pair.indexOf("=") > 0);
+function rootOf({ dir, base }: ContainerFiles) {
   return {
     rootfs: dir,
     work_dir: "/",
-    env: byName(whole),
-    ...(user ? { user } : {}),
+    env: byName(base ? variablesOf(base) : []),
+    ...(base?.user ? { user: base.user } : {}),
   };
 }
+
+/** The environment that an image gives to what runs in it. */
+export const variablesOf = ({ env }: Pick<BaseImage, "env">): string[] => env.filter((pair) => pair.indexOf("=") > 0);
 
 /** It is attached from outside, with the names and the address that it had from Podman: nothing in it tells its worker. */
 const attached = (spec: ContainerSpec) => ({

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Demand, type Kind, roomFor } from "../../../../worker/sandboxes/demand.ts";
 
-const usual: Kind = { image: "default", cpus: 1, memoryMiB: 1_024, storageGB: 10, network: "outbound" };
+const usual: Kind = { cpus: 1, memoryMiB: 1_024, network: "outbound" };
 const small: Kind = { ...usual, memoryMiB: 256 };
-const tools: Kind = { ...usual, image: "localhost/tools:latest" };
+const offline: Kind = { ...usual, network: "none" };
 const bounds = { least: 2, most: 64 };
 const minute = 60_000;
 
@@ -38,20 +38,20 @@ test("a burst is forgotten after ten minutes", () => {
 });
 
 test("another kind is kept when it was asked for more than once", () => {
-  assert.deepEqual(demand([small, [0]], [tools, [0, 1, 2]]).wanted(10, bounds), [
-    { kind: tools, count: 3 },
+  assert.deepEqual(demand([small, [0]], [offline, [0, 1, 2]]).wanted(10, bounds), [
+    { kind: offline, count: 3 },
     { kind: usual, count: 2 },
   ]);
   assert.deepEqual(demand([small, [0, 20_000]]).wanted(20_000, bounds), [{ kind: usual, count: 2 }], "but not at the same time");
 });
 
 test("where there is not room for all, each kind gets its share", () => {
-  const asked = demand([usual, every(1, 60)], [small, every(1, 30)], [tools, every(1, 10)]);
+  const asked = demand([usual, every(1, 60)], [small, every(1, 30)], [offline, every(1, 10)]);
   const shares = asked.wanted(100, { least: 2, most: 20 });
   assert.deepEqual(shares, [
     { kind: usual, count: 12 },
     { kind: small, count: 6 },
-    { kind: tools, count: 2 },
+    { kind: offline, count: 2 },
   ]);
   assert.deepEqual(asked.wanted(100, { least: 2, most: 0 }), []);
   const odd = asked.wanted(100, { least: 2, most: 7 });
@@ -63,8 +63,8 @@ test("where there is not room for all, each kind gets its share", () => {
 });
 
 test("what is forgotten is not kept any more", () => {
-  const asked = demand([usual, every(1, 4)], [tools, every(1, 5)]);
-  asked.forget(({ image }) => image === tools.image);
+  const asked = demand([usual, every(1, 4)], [offline, every(1, 5)]);
+  asked.forget(offline);
   assert.deepEqual(asked.wanted(10, bounds), [{ kind: usual, count: 4 }]);
 });
 

@@ -1,0 +1,170 @@
+/** Sandboxes that were containers of the pool, which wait without files. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { attempt } from "../../../shared/util/attempt.ts";
+import { pidNamespaceOf, processIds } from "../../../worker/runtime/process/proc.ts";
+import { type Answer, Api } from "../../helpers/api.ts";
+import { expectOk } from "../../helpers/expect.ts";
+import { fixture } from "../../helpers/fixture.ts";
+import { temporaryFolder } from "../../helpers/folder.ts";
+import { untilHostHas } from "../../helpers/host-state.ts";
+import { Sandboxes } from "../../helpers/sandboxes.ts";
+import { startStack } from "../../helpers/stack.ts";
+import { until } from "../../helpers/until.ts";
+
+const size = 3;
+const faults = join(fixture(temporaryFolder("prepared", 0o755)).path, "point");
+const settings = { SANDGATE_POOL_SIZE: String(size), SANDGATE_POOL_SIZE_MAX: String(size), SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_TEST_FAULT: faults };
+const stack = await fixture(startStack({ name: "prepared", settings }));
+const api = new Api(stack);
+
+const sandboxes = fixture(new Sandboxes(api));
+
+/** Waits until the pool is full. @returns what waits in it */
+const full = (): Promise<string[]> =>
+  until("the pool is full", async () => {
+    const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/sandboxes/list?page_size=100")).body;
+    const ids = (await stack.containers()).filter(({ running, sandboxId }) => running && !data.some(({ id }) => id === sandboxId));
+    return ids.length === size ? ids.map(({ sandboxId }) => sandboxId) : undefined;
+  });
+
+/** What a command in a sandbox can see of how the sandbox was made. */
+const looks = {
+  mounts:
+    "sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //;s/:[0-9]+ / /g;s/(upperdir|lowerdir|workdir)=[^, ]*//g;s/([ug]id|size)=[0-9]*k?//g;s/([0-9a-f]{64}|sb_[0-9a-z]+)/ID/g' /proc/self/mountinfo | sort",
+  files: "stat -c '%A %u %g %t %T %N' /* /dev/* /run/* /run/.sandgate/* /etc/hosts /etc/hostname /etc/resolv.conf; ls -A /run /etc; readlink /etc/mtab",
+  above: "ls -A /..; stat -c %i / /..; ls -A /proc/1/cwd /proc/1/root 2>&1",
+  environment: "env | grep -v ^HOSTNAME= | sort",
+  process: "id; pwd; umask; ulimit -a; grep -E '^(Cap|Seccomp|NoNew)' /proc/self/status; cat /proc/self/setgroups",
+  system: "sysctl -a 2>/dev/null | grep -E '^(kernel.(shm|msg|sem)|fs.mqueue|user)'; cat /proc/self/cgroup | wc -l",
+  masks:
+    "for path in /proc/kcore /proc/keys /proc/timer_list /proc/scsi /sys/firmware; do (head -c 1 $path || ls -A $path) 2>&1 | wc -c; done; for path in /proc/sys/kernel/panic /proc/sysrq-trigger /proc/irq/0 /sys/kernel/x; do echo 1 2>&1 > $path; done 2>&1",
+  devices: "mknod /tmp/disk b 8 0 2>&1; mknod /tmp/null c 1 3 2>&1; cat /tmp/null /tmp/disk 2>&1; ls -A /dev/shm /dev/mqueue",
+} as const;
+
+const overlay = 0x794c7630;
+
+/** The processes of a container, as the host sees them. */
+const processesOf = (pid: number): number[] =>
+  processIds().filter((each) => pidNamespaceOf(each) !== undefined && pidNamespaceOf(each) === pidNamespaceOf(pid));
+
+test("nothing in a sandbox that was a waiting container is other than in one that was made anew", async () => {
+  const waiting = await full();
+  const prepared = await sandboxes.make();
+  assert.ok(waiting.includes(prepared));
+  // The first of a kind that the pool does not hold.
+  const anew = await sandboxes.make({ resources: { cpus: 2 } });
+  assert.ok(!waiting.includes(anew));
+  for (const [what, command] of Object.entries(looks)) {
+    const [one, other] = [await api.execute(prepared, command), await api.execute(anew, command)];
+    assert.equal(one.stdout, other.stdout, what);
+    assert.notEqual(one.stdout, "", what);
+  }
+  await Promise.all([prepared, anew].map((id) => api.delete(id)));
+});
+
+test("no process of a waiting container keeps the root that it had", async () => {
+  const waiting = await full();
+  const id = await sandboxes.make();
+  assert.ok(waiting.includes(id));
+  await api.execute(id, "true");
+  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
+  const processes = processesOf(container?.pid ?? 0);
+  assert.ok(processes.length >= 2, "the first one and the exec server");
+  for (const pid of processes) {
+    const root = statSync(`/proc/${pid}/root/`);
+    assert.equal(statfsSync(`/proc/${pid}/root/`).type, overlay);
+    const kept = readdirSync(`/proc/${pid}/fd`).map((fd) => `fd/${fd}`);
+    const found = ["cwd", ...kept].map((name) => attempt(() => statSync(`/proc/${pid}/${name}`))).filter((each) => each?.isDirectory());
+    for (const folder of found) assert.deepEqual([folder?.dev, folder?.ino], [root.dev, root.ino]);
+    assert.deepEqual(
+      readFileSync(`/proc/${pid}/mountinfo`, "utf8")
+        .split("\n")
+        .filter((line) => / \/ \/ /.test(line) && / - tmpfs /.test(line)),
+      [],
+    );
+  }
+  await api.delete(id);
+});
+
+test("a snapshot is restored, and a sandbox cloned, into what waits", async () => {
+  await full();
+  const source = await sandboxes.make();
+  await api.execute(source, "echo kept > /root/file; rm /etc/debian_version");
+  const before = await full();
+  const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
+  const restored = expectOk(await api.call<{ id: string }>("POST", `/v1/snapshots/${snapshot}/restore`), 201).id;
+  const cloned = expectOk(await api.call<{ sandbox: { id: string } }>("POST", `/v1/sandboxes/${source}/clone`), 201).sandbox.id;
+  for (const id of [restored, cloned]) {
+    assert.ok(before.includes(id), "a container that waited");
+    assert.equal((await api.execute(id, "cat /root/file; ls /etc/debian_version")).stdout, "kept\n");
+  }
+  await Promise.all([source, restored, cloned].map((id) => api.delete(id)));
+  const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/snapshots/list")).body;
+  for (const { id } of data) await api.call("DELETE", `/v1/snapshots/${id}`);
+});
+
+/** What a sandbox may do to its files before a snapshot of it is restored, and what is looked at then. */
+const odd = {
+  "another home of the superuser": "sed -i 's|:/root:|:/home:|' /etc/passwd",
+  "more groups of the superuser": "echo 'more:x:77:root' >> /etc/group",
+  "no users": "rm /etc/passwd",
+  "a pipe in the place of the users": "rm /etc/passwd; mkfifo /etc/passwd",
+};
+
+for (const [index, [what, command]] of Object.entries(odd).entries()) {
+  test(`${what}: a snapshot is restored as it is without a pool`, async () => {
+    await full();
+    const source = await sandboxes.make();
+    await api.execute(source, command);
+    const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
+    const before = await full();
+    const restore = (resources: object): Promise<Answer<{ id: string }>> => api.call("POST", `/v1/snapshots/${snapshot}/restore`, { resources });
+    const answers = [await restore({}), await restore({ memory: 400 + index })];
+    assert.equal(answers[0]?.status, answers[1]?.status);
+    const made = answers.flatMap(({ status, body: { id } }) => (status === 201 ? [id] : []));
+    if (made.length > 0)
+      assert.deepEqual(
+        made.map((id) => before.includes(id)),
+        [true, false],
+      );
+    const seen = await Promise.all(made.map((id) => api.call<{ stdout: string }>("POST", `/v1/sandboxes/${id}/execute`, { command: "echo $HOME; id" })));
+    assert.equal(seen[0]?.body.stdout, seen[1]?.body.stdout);
+    await Promise.all([source, ...made].map((id) => api.delete(id)));
+    await api.call("DELETE", `/v1/snapshots/${snapshot}`);
+  });
+}
+
+for (const point of ["create.noted", "create.mounted", "create.started"] as const) {
+  test(`a worker that dies at ${point}, with a waiting container, leaves nothing of it`, async () => {
+    const before = await full();
+    const { pid } = stack.worker;
+    writeFileSync(faults, point);
+    const made = api.call("POST", "/v1/sandboxes/create", { image: "default" }).catch(() => undefined);
+    await until(`the worker dies at ${point}`, () => !existsSync(`/proc/${pid}`));
+    rmSync(faults);
+    await made;
+    await stack.worker.start();
+    await stack.ready();
+    const after = await full();
+    assert.ok(!before.some((id) => after.includes(id)), "those that waited are gone");
+    await untilHostHas(stack.worker, { layers: 0, roots: [] });
+  });
+}
+
+test("a sandbox that was a waiting container starts again when it has stopped, with its files and its environment", async () => {
+  await full();
+  const id = await sandboxes.make({ env_vars: { COLOUR: "blue" } });
+  const see = "cat /root/file; env | grep -v ^HOSTNAME= | sort";
+  await api.execute(id, "echo kept > /root/file");
+  const before = (await api.execute(id, see)).stdout;
+  await stack.worker.kill9();
+  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
+  process.kill(container?.pid ?? 0, "SIGKILL");
+  await stack.worker.start();
+  await stack.ready();
+  assert.equal((await api.execute(id, see)).stdout, before);
+  await api.delete(id);
+});

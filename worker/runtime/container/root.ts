@@ -1,0 +1,31 @@
+/** Gives a container that runs without files its root: `exec-server/root.c` has how. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Host } from "../host/host.ts";
+import { run } from "../process/run.ts";
+import type { Container } from "./container.ts";
+
+const timeoutMs = 10_000;
+
+/** The container cannot have the root, or not all of it: another one has to be made. */
+export class RootRefused extends Error {}
+
+/** @param root where it is mounted @throws {RootRefused} */
+export async function enterRoot({ execServer }: Pick<Host, "execServer">, container: Container, root: string): Promise<void> {
+  if (execServer === undefined) throw new RootRefused("there is no program for it");
+  const { initPid, pidNamespace, bundle } = container;
+  const args = ["root", String(initPid), /\d+/.exec(pidNamespace)?.[0] ?? "", root, ...mountsIn(bundle)];
+  const { exitCode, stderr } = await run(execServer, args, { timeoutMs });
+  if (exitCode !== 0) throw new RootRefused(stderr);
+}
+
+/**
+ * Where the OCI runtime has mounted something: all but what lies below others. The last one is /proc: until it is there, a link of an
+ * image leads to no process.
+ */
+function mountsIn(bundle: string): string[] {
+  const { mounts } = JSON.parse(readFileSync(join(bundle, "config.json"), "utf8")) as { readonly mounts: readonly { readonly destination: string }[] };
+  const all = [...new Set(mounts.map(({ destination }) => destination))];
+  const topmost = all.filter((path) => !all.some((other) => path.startsWith(`${other}/`)));
+  return [...topmost.filter((path) => path !== "/proc"), "/proc"];
+}

@@ -1,0 +1,2 @@
+/* Gives a container that runs without files its root. */
+int enter_root(int count, char **arguments);

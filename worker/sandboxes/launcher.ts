@@ -1,0 +1,228 @@
+/** Starts the containers of sandboxes, and containers without files, which become sandboxes later. */
+import type { BaseImage } from "../../shared/bus/entries.ts";
+import type { Config } from "../../shared/config.ts";
+import { step } from "../../shared/tracing/spans.ts";
+import { inBackground } from "../../shared/util/background.ts";
+import type { Logger } from "../../shared/util/log.ts";
+import { Semaphore } from "../../shared/util/mutex.ts";
+import { until } from "../../shared/waiting.ts";
+import { faultPoint } from "../faults.ts";
+import { type Container, madeIn } from "../runtime/container/container.ts";
+import type { OciRuntime } from "../runtime/container/oci.ts";
+import { enterRoot, RootRefused } from "../runtime/container/root.ts";
+import { makeFolderInside } from "../runtime/filesystem/inside.ts";
+import type { Host } from "../runtime/host/host.ts";
+import type { Ids } from "../runtime/ids/open.ts";
+import { firstIdOf } from "../runtime/ids/ranges.ts";
+import type { Podman } from "../runtime/podman/containers.ts";
+import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
+import { inSlot } from "../slots.ts";
+import type { MemoryImages } from "../snapshots/memory.ts";
+import type { RootSource } from "../store/records.ts";
+import type { Urgent } from "../urgent.ts";
+import { type Isolator, withFiles } from "./isolator.ts";
+import type { Removal } from "./removal.ts";
+import type { MountedRoot, Provided, RootPlace, Roots } from "./roots.ts";
+
+const GB = 1024 ** 3;
+/** How often it is looked whether the OCI runtime has made a container, and for how long. */
+const madePollMs = 2;
+const madeMsMax = 60_000;
+
+/** A requested container with its files. */
+export interface LaunchSpec extends ContainerSpec {
+  readonly storageGB: number;
+  readonly source: RootSource;
+  /** The number of the image of memory whose processes it starts with; undefined for none. */
+  readonly memoryImage?: number;
+  /** Before this resolves nothing may run, as nobody would know of it later. */
+  readonly known?: Promise<void>;
+}
+
+/** A running container, and what its files were made from. */
+export interface Launched {
+  readonly container: Container;
+  readonly root: RootSource;
+}
+
+/** What a container is made on, and the image below it, if there is one. */
+type ContainerPlace = RootPlace & Pick<ContainerFiles, "base">;
+
+interface Parts {
+  readonly podman: Podman;
+  readonly roots: Roots;
+  readonly ids: Ids;
+  readonly oci: OciRuntime;
+  readonly host: Host;
+  readonly log: Logger;
+  readonly urgent: Urgent;
+  readonly memory: MemoryImages;
+  readonly isolator: Isolator;
+  readonly removal: Removal;
+  readonly slots: Semaphore;
+}
+
+/** How many starts there may be at once. */
+export const startSlots = (config: Config): Semaphore => new Semaphore(config.createsAtOnce);
+
+export class Launcher {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Starts a container, isolated and ready for commands. On failure nothing of it is left.
+   *
+   * @param waiting one that `launchEmpty` has started for this sandbox, and that gets its files
+   */
+  async launch(spec: LaunchSpec, waiting?: Container): Promise<Launched> {
+    const { urgent, removal } = this.#parts;
+    try {
+      return await urgent.run(async () => (waiting && (await this.#furnish(waiting, spec))) ?? (await this.#launchAnew(spec)));
+    } catch (error) {
+      await removal.discard(spec.sandboxId);
+      throw error;
+    } finally {
+      this.#prepare();
+    }
+  }
+
+  /** Starts a container that has no files yet. All else is as with `launch`. */
+  async launchEmpty(spec: ContainerSpec): Promise<Container> {
+    const { podman, roots, oci, ids, removal, slots } = this.#parts;
+    try {
+      podman.prepare(spec);
+      // To show folders with its ids takes a program, which the sandbox need not wait for then.
+      if (ids.areGiven) await ids.ranges?.prepare();
+      return await inSlot(slots, async () => {
+        const place = await roots.placeEmpty(spec);
+        const container = await this.#run(spec, { ...place, base: undefined });
+        await roots.leavePlace(spec);
+        await oci.prepare(container);
+        return container;
+      });
+    } catch (error) {
+      await removal.discard(spec.sandboxId);
+      throw error;
+    }
+  }
+
+  /** Does ahead what the next sandbox need not wait for. */
+  #prepare(): void {
+    const { log, ids } = this.#parts;
+    if (ids.areGiven) inBackground(log, "the user ids of the next sandbox could not be prepared", () => ids.ranges?.prepare());
+  }
+
+  /** Gives a container its files. @returns undefined where it cannot have them: nothing of it is left then */
+  async #furnish(waiting: Container, spec: LaunchSpec): Promise<Launched | undefined> {
+    const { roots, host, removal, log } = this.#parts;
+    const provided = await step("sandbox.source", () => roots.provide(spec, spec.source));
+    try {
+      // Its first process and the exec server have a user already.
+      if (!isSuperuser(provided.base)) throw new RootRefused("the image has another user");
+      const root = await step("sandbox.files", () => roots.make(spec, provided, bytesOf(spec)));
+      await spec.known;
+      faultPoint("create.mounted");
+      if (waiting.firstId !== (root.range === undefined ? 0 : firstIdOf(root.range))) throw new RootRefused("the files have other ids");
+      await step("container.root", () => enterRoot(host, waiting, root.stage));
+      faultPoint("create.started");
+      await roots.limit(spec.sandboxId, bytesOf(spec));
+      const container = withFiles(waiting, provided.base, roots.writable(spec.sandboxId));
+      provideWorkingDir(root, container);
+      return { container, root: root.source };
+    } catch (error) {
+      if (!(error instanceof RootRefused)) throw error;
+      log.info({ event: "root_refused", sandbox: spec.sandboxId, reason: error.message }, "a prepared container could not be used");
+      await removal.remove(spec.sandboxId);
+      return undefined;
+    }
+  }
+
+  async #launchAnew(spec: LaunchSpec): Promise<Launched> {
+    const { podman, roots, slots } = this.#parts;
+    podman.prepare(spec);
+    const provided = await step("sandbox.source", () => roots.provide(spec, spec.source));
+    // All of it in one turn: more at once than there are CPUs would only have each of them end later.
+    return await inSlot(slots, () => this.#make(spec, provided));
+  }
+
+  async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {
+    const { roots, log, oci } = this.#parts;
+    const place = spec.memoryImage === undefined ? roots.place(spec, provided) : undefined;
+    const making = step("sandbox.files", () => roots.make(spec, provided, bytesOf(spec)));
+    making.catch(() => {}); // Whoever needs them waits for them.
+    try {
+      const container = await (spec.memoryImage === undefined
+        ? this.#run(spec, { ...(place ?? (await making)), base: provided.base }, Promise.all([making, spec.known]))
+        : this.#restore(spec.memoryImage, spec, await making));
+      await roots.limit(spec.sandboxId, bytesOf(spec));
+      // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
+      inBackground(log, "the exec server of a sandbox could not be started", () => oci.prepare(container));
+      const root = await making;
+      provideWorkingDir(root, container);
+      return { container, root: root.source };
+    } finally {
+      // What is made of them is removed only when nothing is being made any more.
+      await making.catch(() => {});
+    }
+  }
+
+  /**
+   * Starts a container and isolates it. Podman notes it while its files are made; where the OCI runtime says when it has made it, most of
+   * the isolation is done while Podman still notes that it was started.
+   *
+   * @param ready what must be there before it starts
+   */
+  async #run(spec: ContainerSpec, at: ContainerPlace, ready?: Promise<unknown>): Promise<Container> {
+    const { host, podman, isolator } = this.#parts;
+    const over = new AbortController();
+    let early: Promise<Container> | undefined;
+    const onCreated = async (id: string): Promise<void> => {
+      faultPoint("create.noted");
+      await ready;
+      if (ready) faultPoint("create.mounted");
+      if (host.runtime !== "crun" || spec.isolation !== "standard") return;
+      early = this.#isolateWhenMade(id, spec, at.base, over.signal);
+      early.catch(() => {}); // It is of no interest when Podman fails.
+    };
+    ready?.catch(() => {}); // It is waited for only once Podman has noted the container.
+    try {
+      const containerId = await step("container.start", () => podman.run(spec, filesOf(at), onCreated));
+      faultPoint("create.started");
+      return await (early ?? isolator.isolate({ containerId }, spec, at.base));
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #isolateWhenMade(containerId: string, spec: ContainerSpec, base: BaseImage | undefined, signal: AbortSignal): Promise<Container> {
+    const { host, isolator } = this.#parts;
+    // Where it cannot be found out, Podman has failed as well, or the container runs by now.
+    const note = await until(() => madeIn(host, containerId), { pollMs: madePollMs, timeoutMs: madeMsMax, signal });
+    return isolator.isolate({ containerId, note }, spec, base);
+  }
+
+  /** The same with the processes of an image of memory. */
+  async #restore(image: number, spec: LaunchSpec, root: MountedRoot): Promise<Container> {
+    const { memory, isolator } = this.#parts;
+    await spec.known;
+    faultPoint("create.mounted");
+    const { base } = root.source;
+    const containerId = await step("container.restore", () => memory.start(image, spec, filesOf({ ...root, base })));
+    faultPoint("create.started");
+    return isolator.isolate({ containerId }, spec, base);
+  }
+}
+
+export const filesOf = ({ stage: dir, range, base }: ContainerPlace): ContainerFiles => ({ dir, range, base });
+
+export const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
+
+const isSuperuser = ({ user }: BaseImage): boolean => /^(0|root)?(:(0|root)?)?$/.test(user);
+
+/** Makes the image's working directory if the image does not have it, as Podman does for a container that it makes from an image. */
+function provideWorkingDir({ dir, source }: MountedRoot, { process, firstId }: Container): void {
+  if (source.layers.length === 0) makeFolderInside(dir, process.cwd, process.user, firstId);
+}
