@@ -118,7 +118,9 @@ async function make(context: WorkerContext, { sandbox, prepared }: Making, call:
   const { id } = sandbox.record;
   try {
     await lifecycle.start(sandbox, known, prepared?.container);
-    log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: prepared !== undefined }, "a sandbox was created");
+    // One that cannot have the files of the sandbox was replaced.
+    const wasPrepared = prepared !== undefined && prepared.container.id === sandbox.container?.id;
+    log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: wasPrepared }, "a sandbox was created");
   } catch (thrown) {
     const error = SandgateError.from(thrown);
     log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");

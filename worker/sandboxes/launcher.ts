@@ -117,7 +117,7 @@ export class Launcher {
 
   /** Gives a container its files. @returns undefined where it cannot have them: nothing of it is left then */
   async #furnish(waiting: Container, spec: LaunchSpec): Promise<Launched | undefined> {
-    const { roots, host, removal, log } = this.#parts;
+    const { roots, host, oci, removal, log } = this.#parts;
     const provided = await step("sandbox.source", () => roots.provide(spec, spec.source));
     try {
       // Its first process and the exec server have a user already.
@@ -126,10 +126,11 @@ export class Launcher {
       await spec.known;
       faultPoint("create.mounted");
       if (waiting.firstId !== (root.range === undefined ? 0 : firstIdOf(root.range))) throw new RootRefused("the files have other ids");
-      await step("container.root", () => enterRoot(host, waiting, root.stage));
+      const additionalGids = await step("container.root", () => enterRoot(host, waiting, root.stage));
       faultPoint("create.started");
       await roots.limit(spec.sandboxId, bytesOf(spec));
-      const container = withFiles(waiting, provided.base, roots.writable(spec.sandboxId));
+      const container = inGroups(withFiles(waiting, provided.base, roots.writable(spec.sandboxId)), additionalGids);
+      await oci.joinGroups(container);
       provideWorkingDir(root, container);
       return { container, root: root.source };
     } catch (error) {
@@ -221,6 +222,11 @@ export const filesOf = ({ stage: dir, range, base }: ContainerPlace): ContainerF
 export const bytesOf = ({ storageGB }: Pick<LaunchSpec, "storageGB">): number => storageGB * GB;
 
 const isSuperuser = ({ user }: BaseImage): boolean => /^(0|root)?(:(0|root)?)?$/.test(user);
+
+function inGroups(container: Container, additionalGids: readonly number[]): Container {
+  const { user = { uid: 0, gid: 0 }, ...process } = container.process;
+  return { ...container, process: { ...process, user: { ...user, additionalGids } } };
+}
 
 /** Makes the image's working directory if the image does not have it, as Podman does for a container that it makes from an image. */
 function provideWorkingDir({ dir, source }: MountedRoot, { process, firstId }: Container): void {

@@ -77,8 +77,9 @@ test("names need not be unique, ids are, and later ids sort later", async () => 
 });
 
 test("with wait_for_ready false the answer comes at once, calls conflict while it is being created, and it gets ready", async () => {
-  const start = async () => expectOk(await create({ image: "default", wait_for_ready: false }), 201) as { id: string; status: string };
-  // Those before it are created first, so that it is not ready before the calls are there.
+  const body = { image: "default", resources: { cpus: 2 }, wait_for_ready: false };
+  const start = async () => expectOk(await create(body), 201) as { id: string; status: string };
+  // The pool holds none of the kind, and those before it are created first, so that it is not ready before the calls are there.
   const before = await Promise.all(Array.from({ length: 4 }, start));
   const sandbox = await start();
   expectSandbox(sandbox as never);

@@ -61,7 +61,7 @@ export const isCopy = ({ doorPid, initPid }: Pick<Container, "doorPid" | "initPi
 interface ProcessTemplate {
   readonly env?: readonly string[];
   readonly cwd: string;
-  readonly user?: { readonly uid: number; readonly gid: number };
+  readonly user?: { readonly uid: number; readonly gid: number; readonly additionalGids?: readonly number[] };
   readonly rlimits?: readonly object[];
   readonly [field: string]: unknown;
 }

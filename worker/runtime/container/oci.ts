@@ -62,6 +62,11 @@ export class OciRuntime {
     return this.#servers.prepare(container);
   }
 
+  /** Has the commands of a container that was started without files be in the groups of its user, which it knows only now. */
+  joinGroups(container: Container): Promise<void> {
+    return this.#servers.joinGroups(container);
+  }
+
   /** Goes on with what an earlier process of this worker has left in a container. */
   resume(container: Container): Promise<void> {
     return this.#servers.resume(container);

@@ -10,13 +10,14 @@ const timeoutMs = 10_000;
 /** The container cannot have the root, or not all of it: another one has to be made. */
 export class RootRefused extends Error {}
 
-/** @param root where it is mounted @throws {RootRefused} */
-export async function enterRoot({ execServer }: Pick<Host, "execServer">, container: Container, root: string): Promise<void> {
+/** @param root where it is mounted @returns the ids of the groups in which the superuser is there @throws {RootRefused} */
+export async function enterRoot({ execServer }: Pick<Host, "execServer">, container: Container, root: string): Promise<number[]> {
   if (execServer === undefined) throw new RootRefused("there is no program for it");
   const { initPid, pidNamespace, bundle } = container;
   const args = ["root", String(initPid), /\d+/.exec(pidNamespace)?.[0] ?? "", root, ...mountsIn(bundle)];
-  const { exitCode, stderr } = await run(execServer, args, { timeoutMs });
+  const { exitCode, stdout, stderr } = await run(execServer, args, { timeoutMs });
   if (exitCode !== 0) throw new RootRefused(stderr);
+  return (stdout.match(/\d+/g) ?? []).map(Number);
 }
 
 /**

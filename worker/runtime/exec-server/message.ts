@@ -28,6 +28,9 @@ export const words = { size: (size: Size): string => `${ownTerminal(size)}\n`, h
 /** The message that hands other descriptors to the keeper of a terminal. */
 export const handOverMessage = (keeper: number): Buffer => Buffer.from(`@${keeper}`);
 
+/** The message that puts the commands to come into these groups. */
+export const groupsMessage = (gids: readonly number[]): Buffer => Buffer.from(`+${gids.join(" ")}`);
+
 /** What a keeper says of a message that it does not understand: its server is of an earlier version. */
 export const mistakenStage = "m";
 

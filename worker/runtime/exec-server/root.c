@@ -5,6 +5,7 @@
  * new root, so that a link in an image leads nowhere else.
  *
  * Arguments: the container's first process, the number of its PID namespace, the root, and what to move, none of it below another one.
+ * Writes the ids of the superuser's further groups in that root.
  */
 #define _GNU_SOURCE
 #include "root.h"
@@ -85,8 +86,9 @@ static FILE *open_list(const char *path) {
 }
 
 /*
- * Whether the superuser in the root is the one of the empty root, as whom the container's processes run: with the same folder, and in no
- * further groups. Reads files of the sandbox, which are not to be trusted, with its own rights.
+ * Whether the superuser in the root has the home of the one of the empty root, as whom the container's processes run. Writes in which
+ * groups it is, for those who start commands: the container's processes are in none. Reads files of the sandbox, which are not to be
+ * trusted, with its own rights.
  */
 static int has_usual_superuser(void) {
   FILE *users = open_list("/etc/passwd"), *groups = open_list("/etc/group");
@@ -94,9 +96,14 @@ static int has_usual_superuser(void) {
   struct passwd *user;
   while ((user = fgetpwent(users)) && user->pw_uid != 0);
   if (!user || strcmp(user->pw_dir, "/root") != 0) return 0;
+  int found = 0;
   for (struct group *group; (group = fgetgrent(groups));)
-    for (char **member = group->gr_mem; group->gr_gid != 0 && *member; member++)
-      if (strcmp(*member, user->pw_name) == 0) return 0;
+    for (char **member = group->gr_mem; *member; member++) {
+      if (strcmp(*member, user->pw_name) != 0) continue;
+      if (++found > GROUPS_MAX) return 0;
+      printf("%u ", group->gr_gid);
+      break;
+    }
   return 1;
 }
 
@@ -128,7 +135,7 @@ int enter_root(int count, char **arguments) {
   if (empty < 0 || syscall(SYS_move_mount, root, "", AT_FDCWD, "/", EMPTY_PATH) < 0) return failed("attaching the root");
   /* Now that nothing is mounted over it, and a path from above leads nowhere else. */
   if (fchdir(root) < 0 || chroot(".") < 0) return failed("entering the root");
-  if (!has_usual_superuser()) return fprintf(stderr, "the superuser in there has another home or more groups\n"), 1;
+  if (!has_usual_superuser()) return fprintf(stderr, "the superuser in there has another home, or too many groups\n"), 1;
   umask(0022);
   /* As Podman does, unless there is one. */
   symlink("/proc/mounts", "/etc/mtab");

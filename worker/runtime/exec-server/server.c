@@ -18,6 +18,7 @@
  * do itself, see files.c, instead of starting a command. To servers of versions without one of these, it is a mistake.
  *
  * "@PID" alone is a message as well: its descriptors replace those of a keeper that has a terminal. So a session goes on in a copy.
+ * So is "+GID GID...", which puts commands into these groups from now on: the sandbox has got its files, and what they say of its user.
  *
  * Each command has a keeper, a copy of this process that inherits the command's orphans, so that all of it can be found and
  * ended. A keeper reports with lines: "K PID" first, once the command is its own, "S" when the command runs, "X STATUS" when it
@@ -33,6 +34,7 @@
 #include "terminal.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -288,6 +290,14 @@ static void start(char *text, int length, int *streams, int count) {
   }
 }
 
+/* Has the commands that start from now on be in these groups, and reports that they are. */
+static void join(char *text, int to) {
+  gid_t groups[GROUPS_MAX];
+  int count = 0;
+  for (char *end; count < GROUPS_MAX && (groups[count] = strtoul(text, &end, 10), end != text); text = end) count++;
+  if (setgroups(count, groups) == 0) report_again(to);
+}
+
 /* Hands descriptors over to the keeper of a terminal, if there is such a one. */
 static void hand_over(pid_t keeper, const struct cmsghdr *rights) {
   union {
@@ -320,6 +330,7 @@ static void serve(void) {
     memcpy(streams, CMSG_DATA(header), count * sizeof(int));
     int is_whole = !(received.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
     if (is_whole && *message == '@' && count == DESCRIPTORS) hand_over(atoi(message + 1), header);
+    else if (is_whole && *message == '+' && count == 1) join(message + 1, *streams);
     else if (is_whole && (count == 1 || count == DESCRIPTORS)) start(message, length, streams, count);
     for (int i = 0; i < count; i++) close(streams[i]);
   }

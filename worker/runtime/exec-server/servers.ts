@@ -16,7 +16,7 @@ import { processOf } from "../container/start.ts";
 import { childrenOf, commandLineOf, innerPidOf, pidNamespaceOf, signal } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
 import { type Kept, Reports, type StartFailure } from "./keeper.ts";
-import { handOverMessage, isWorkers, messageOf, mistakenStage, ownWorkMessage } from "./message.ts";
+import { groupsMessage, handOverMessage, isWorkers, messageOf, mistakenStage, ownWorkMessage } from "./message.ts";
 import { idleServersIn, patience, Server, type StartServer } from "./server.ts";
 
 /** Pause after a server was lost, for the sandbox may go on ending it. */
@@ -84,6 +84,12 @@ export class ExecServers {
   work(container: Container, args: readonly string[], theirs: Descriptors): Promise<Kept | undefined> {
     const failure: StartFailure = ({ stage, errno }) => new Error(`stage ${stage} failed with error ${errno}`);
     return this.#tell(container, ownWorkMessage(args), this.#streams(theirs), failure);
+  }
+
+  /** Has the commands that a sandbox's server starts be in the groups of the container's user. If it cannot, the runtime starts another that is. */
+  async joinGroups(container: Container): Promise<void> {
+    const gids = container.process.user?.additionalGids ?? [];
+    if (gids.length > 0) await this.#tell(container, groupsMessage(gids), [], () => new Error("the groups were refused"));
   }
 
   /**
