@@ -156,7 +156,9 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b"x", ("10.0.2.3"
 });
 
 test("a snapshot stands still, and what is made of it is strong as well", async () => {
-  await output("echo kept > /srv/kept; (while :; do echo line >> /srv/a; echo line >> /srv/b; sleep 0.1; done) > /dev/null 2>&1 & until [ -s /srv/b ]; do sleep 0.1; done");
+  await output(
+    "echo kept > /srv/kept; (while :; do echo line >> /srv/a; echo line >> /srv/b; sleep 0.1; done) > /dev/null 2>&1 & until [ -s /srv/b ]; do sleep 0.1; done",
+  );
   const { status, body: snapshot } = await api.call<Snapshot>("POST", `/v1/sandboxes/${id}/snapshot`, {});
   assert.deepEqual([status, snapshot.consistency], [201, "application"]);
   const made = await api.call<Isolated>("POST", `/v1/snapshots/${snapshot.id}/restore`, {});
