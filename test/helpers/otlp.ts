@@ -28,8 +28,8 @@ export class OtlpReceiver {
   /** Everything that came, as it came. */
   readonly bodies: Buffer[] = [];
   readonly headers: IncomingHttpHeaders[] = [];
-  /** What it answers. */
-  status = 200;
+  /** How many of the next calls it refuses. */
+  refusals = 0;
   #server: Server | undefined;
 
   private constructor(port: number) {
@@ -53,8 +53,10 @@ export class OtlpReceiver {
       for await (const chunk of request) chunks.push(chunk as Buffer);
       this.headers.push(request.headers);
       if (request.method !== "POST" || request.url !== "/v1/traces") return void response.writeHead(404).end();
-      if (this.status === 200) this.#take(Buffer.concat(chunks));
-      response.writeHead(this.status, { "content-type": "application/x-protobuf" }).end();
+      const isRefused = this.refusals > 0;
+      if (isRefused) this.refusals--;
+      else this.#take(Buffer.concat(chunks));
+      response.writeHead(isRefused ? 400 : 200, { "content-type": "application/x-protobuf" }).end();
     });
     await new Promise<void>((resolve) => this.#server?.listen(this.port, "127.0.0.1", resolve));
   }

@@ -75,55 +75,55 @@ await server.kill9();
 cpSync(store, whole, { recursive: true });
 const files = globSync(join(whole, "jetstream/*/streams/test/**/*")).filter((file) => statSync(file).isFile());
 const blocks = files.filter((file) => file.endsWith(".blk")).sort((one, other) => Number.parseInt(basename(one), 10) - Number.parseInt(basename(other), 10));
+/** The server writes the index of a block a moment after the block. Without one, nothing says what was in there. */
+const indexed = blocks.filter((block) => files.includes(block.replace(/blk$/, "idx")));
 
-const restore = (): void => {
+/** What was in there the moment the server was killed. One that a failed test has left is killed as well. */
+async function restore(): Promise<void> {
+  await server.kill9();
   rmSync(store, { recursive: true });
   cpSync(whole, store, { recursive: true });
-};
+}
 
 test("a store that nothing happened to starts without a word, and has everything", async () => {
-  assert.ok(blocks.length > 2, "there are several files of messages");
-  restore();
+  assert.ok(blocks.length > 2 && indexed.length > 1, "there are several files of messages, and of most it is known what is in them");
+  await restore();
   await server.start();
   assert.deepEqual([log(), await missing()], [[], 0]);
-  await server.kill9();
 });
 
 test(`whatever file is cut, the server starts, and what is missing is said (seed ${seed})`, async (context) => {
-  for (const file of [...files.filter((one) => !blocks.includes(one)), ...blocks.slice(0, 2), ...blocks.slice(-1)]) {
+  for (const file of [...files.filter((one) => !blocks.includes(one)), ...new Set([...indexed.slice(0, 2), ...indexed.slice(-1)])]) {
     for (const part of [0, random(), random(), 1 - random() / 50]) {
       const bytes = Math.floor(statSync(file).size * part);
       const what = `${file.slice(whole.length)} cut to ${bytes} of ${statSync(file).size}`;
-      restore();
+      await restore();
       truncateSync(file.replace(whole, store), bytes);
       await server.start();
       const [gone, said] = [await missing(), log()];
       assert.ok(gone === 0 || said.length > 0, `${what}: ${gone} keys are gone without a word`);
       context.diagnostic(`${what}: ${gone} keys are gone${said.length > 0 ? ", which is said" : ""}`);
-      await server.kill9();
     }
   }
 });
 
 test("an end that was written when the power went costs nothing else", async () => {
   const last = blocks.at(-1) ?? assert.fail();
-  restore();
+  await restore();
   // The beginning of a message that nobody was told is stored.
   writeFileSync(last.replace(whole, store), Buffer.from([0x90, 1, 0, 0, 0x99, 3, 0, 0, 0, 0, 0, 0, 1, 2, 3]), { flag: "a" });
   await server.start();
   assert.equal(await missing(), 0);
   assert.match(log().join(), /ends within a change, which is cut off/);
-  await server.kill9();
 });
 
 test("files that the server has encrypted are left alone", async () => {
-  restore();
+  await restore();
   const meta = files.find((file) => basename(file) === "meta.inf") ?? assert.fail();
   truncateSync(meta.replace(whole, store), 1);
   writeFileSync(join(dirname(meta).replace(whole, store), "meta.key"), "");
   await server.start();
   assert.deepEqual(log(), []);
-  await server.kill9();
 });
 
 test("messages that were deleted, one by one or all, are not missed", async () => {
@@ -137,7 +137,7 @@ test("messages that were deleted, one by one or all, are not missed", async () =
     await server.start();
     assert.deepEqual(log(), [], String(change));
   };
-  restore();
+  await restore();
   await server.start();
   const deleteFrom = async (streams: StreamAPI, first: number, isErased: boolean): Promise<void> => {
     const { state } = await streams.info("test");
@@ -153,5 +153,4 @@ test("messages that were deleted, one by one or all, are not missed", async () =
   await changed((streams) => streams.purge("test"));
   await fill();
   await changed((streams) => streams.info("test"));
-  await server.kill9();
 });
