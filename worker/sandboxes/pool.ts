@@ -26,6 +26,9 @@ const restPollMs = 10;
 const failureRestMs = 10_000;
 /** How often it is looked at whether fewer are wanted. */
 const lookMs = 10_000;
+/** For how long nothing is tried again with an image whose sandboxes cannot come from the pool, and how many such are remembered. */
+const unfitMs = 600_000;
+const unfitMax = 256;
 
 /** A waiting container, already named after the id of its future sandbox. */
 export interface Prepared {
@@ -56,6 +59,8 @@ export class WarmPool {
   readonly #parts: Parts;
   readonly #demand = new Demand(usual);
   readonly #waiting: Prepared[] = [];
+  /** Names of images, and until when they are passed by. */
+  readonly #unfit = new Map<string, number>();
   #adjusting: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #takenAtMs = 0;
@@ -77,7 +82,7 @@ export class WarmPool {
   /** A waiting container for this call, if the pool holds one of its kind. */
   take(call: Request<"create">): Prepared | undefined {
     const { config, counters } = this.#parts;
-    if (config.poolSize === 0 || isolationOf(call) === "strong") return undefined;
+    if (config.poolSize === 0 || isolationOf(call) === "strong" || (this.#unfit.get(call.image) ?? 0) > performance.now()) return undefined;
     const kind: Kind = { cpus: call.cpu, memoryMiB: call.memory, network: call.network };
     const isKept = this.#wanted().some((wanted) => sameKind(wanted.kind, kind));
     this.#demand.note(kind, performance.now());
@@ -93,6 +98,14 @@ export class WarmPool {
     }
     if (isKept) counters.poolMisses++;
     return undefined;
+  }
+
+  /** A container was taken for this image in vain, and so would others be. */
+  passBy(image: string): void {
+    this.#unfit.delete(image);
+    this.#unfit.set(image, performance.now() + unfitMs);
+    const [oldest] = this.#unfit.keys();
+    if (this.#unfit.size > unfitMax && oldest !== undefined) this.#unfit.delete(oldest);
   }
 
   /** Removes the waiting containers. Resolves when they are gone. */

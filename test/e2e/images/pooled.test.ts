@@ -107,10 +107,14 @@ for (const [file, link] of Object.entries(intoProc)) {
   });
 }
 
-test("an image with a user of its own gets a container that is made for it", async () => {
+test("an image with a user of its own gets a container that is made for it, and takes none in vain a second time", async () => {
   const image = await registry.add("team/user", { config: { User: "1000:1000" } });
   await waiting();
   const id = await make(image);
+  const prepared = await waiting();
+  const again = await make(image);
+  assert.ok(!prepared.includes(again));
+  await api.delete(again);
   const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
   assert.equal((await stack.podman("inspect", "--format", "{{.Config.User}}", container?.id ?? "")).trim(), "1000:1000");
   await api.delete(id);
