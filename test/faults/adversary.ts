@@ -3,7 +3,7 @@ import { appendFileSync, globSync, rmSync, statSync, truncateSync, writeFileSync
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { attempt } from "../../shared/util/attempt.ts";
-import { type FaultPoint, faultPoints } from "../../worker/faults.ts";
+import { type FaultPoint, pointsOfCalls } from "../../worker/faults.ts";
 import { isStopped } from "../../worker/runtime/process/proc.ts";
 import { containerMonitors, execServers, podmanService, privilegedHelper, programStarter } from "../helpers/part-processes.ts";
 import type { TestProcess } from "../helpers/process.ts";
@@ -40,7 +40,7 @@ export class Adversary {
   faults(): Fault[] {
     const parts = [this.#stack.nats, ...this.#stack.workers, ...this.#stack.gateways].flatMap((part, index) => this.#ofPart(part, index));
     const others = Object.entries(this.#processes()).flatMap(([name, find]) => this.#ofProcess(name, find));
-    return [...parts, ...others, ...faultPoints.flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
+    return [...parts, ...others, ...pointsOfCalls.flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
   }
 
   #ofPart(part: TestProcess, index: number): Fault[] {
