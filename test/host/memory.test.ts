@@ -10,45 +10,19 @@ import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
+import { assertNoJump, Counters, counterPattern, inBackground } from "./counter.ts";
 import { bridgeCriu } from "./criu.ts";
 import { programDir } from "./installed.ts";
 import { Machine, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("memory"));
 const client = new Client((...argv) => machine.run(...argv), "http://127.0.0.1:8080", machine.key);
+const counters = new Counters(client);
+const ask = counters.ask.bind(counters);
+const counts = counters.counts.bind(counters);
 const service = "sandgate-worker.service";
 const sessionProgram = await machine.give(join(appDir, "test/host/session.mjs"));
 const faultFile = "/run/sandgate-fault";
-
-/** Counts, listens, holds 100 MB that it knows the checksum of, and is in the middle of a transaction. */
-const program = `
-import hashlib, os, socket, sqlite3, threading, time
-buffer = bytearray(os.urandom(100 * 1024 * 1024))
-checksum = hashlib.sha1(buffer).hexdigest()
-database = sqlite3.connect('/root/database', isolation_level=None, check_same_thread=False)
-database.execute('create table if not exists rows (n integer)')
-database.execute('begin immediate')
-count = 0
-def counting():
-    global count
-    while True:
-        count += 1
-        with open('/root/counts', 'a') as file: file.write(f'{count}\\n')
-        time.sleep(0.05)
-threading.Thread(target=counting, daemon=True).start()
-server = socket.socket()
-server.bind(('127.0.0.1', 7000))
-server.listen()
-asked = 0
-while True:
-    peer, _ = server.accept()
-    word = peer.recv(100).decode()
-    asked += 1
-    database.execute('insert into rows values (?)', (asked,))
-    if word == 'commit': database.execute('commit')
-    peer.sendall(f'{asked} {count} {hashlib.sha1(buffer).hexdigest() == checksum}'.encode())
-    peer.close()
-`;
 
 interface Snapshot {
   readonly id: string;
@@ -59,24 +33,7 @@ interface Snapshot {
 interface Sandbox {
   readonly id: string;
   readonly memory_restored?: boolean;
-}
-
-/** What the program says of itself: how often it was asked, how far it has counted, and whether its memory is whole. */
-async function ask(id: string, word = "state"): Promise<{ asked: number; count: number; whole: boolean }> {
-  const script = `import socket; s = socket.create_connection(('127.0.0.1', 7000)); s.sendall(b'${word}'); print(s.recv(100).decode())`;
-  const [asked, count, whole] = (await client.output(id, `python3 -c "${script}"`)).trim().split(" ");
-  if (whole === undefined) throw new Error("the program does not answer");
-  return { asked: Number(asked), count: Number(count), whole: whole === "True" };
-}
-
-/** The numbers that it has counted, as it has written them. */
-const counts = async (id: string): Promise<number[]> => (await client.output(id, "cat /root/counts")).trim().split("\n").map(Number);
-
-function assertNoJump(numbers: readonly number[]): void {
-  assert.deepEqual(
-    numbers.filter((number, index) => number !== index + 1),
-    [],
-  );
+  readonly memory_reason?: string | null;
 }
 
 async function snapshot(id: string, body: object = { memory: "require" }): Promise<Snapshot> {
@@ -96,9 +53,6 @@ const remove = (...ids: readonly string[]): Promise<unknown> =>
     ids.map((id) => machine.shell(`curl -sS -X DELETE -H "x-api-key: $(cat /var/lib/sandgate/api-key)" http://127.0.0.1:8080/v1/sandboxes/${id}/delete`)),
   );
 
-/** Starts a program in the background, which has nothing of the command that starts it. */
-const inBackground = (command: string): string => `setsid ${command} > /dev/null 2>&1 < /dev/null &`;
-
 /** Waits until the worker answers again, and a program that counts goes on. */
 async function goesOn(id: string): Promise<void> {
   const before = await until("the sandbox answers", () => counts(id), 90_000);
@@ -113,8 +67,7 @@ test("set-up", async (context) => {
   await until("containers wait in the pool", async () => Number(await machine.shell("pgrep -c '^.sandgate-exec' || true")) >= 2, 60_000);
   source = await client.create();
   assert.match(await machine.shell("journalctl --output cat"), new RegExp(`"sandbox_created".*${source}.*"prepared":true`), "it was a container of the pool");
-  await client.output(source, `cat > /root/program.py <<'END'${program}END\n${inBackground("python3 /root/program.py")}`);
-  await until("the program answers", () => ask(source), 60_000);
+  await counters.start(source, 100);
 });
 
 test("each of three clones goes on from the instant of the snapshot, and the source never notices", async () => {
@@ -128,11 +81,11 @@ test("each of three clones goes on from the instant of the snapshot, and the sou
     const [first, second] = [await ask(copy), await ask(copy)];
     assert.deepEqual([first.asked, second.asked], [before.asked + 1, before.asked + 2]);
     assert.ok(first.whole && second.whole && second.count > first.count);
-    assertNoJump(await counts(copy));
+    await counters.assertNoJump(copy);
   }
   await ask(source);
   assert.equal((await ask(source)).asked, before.asked + 2);
-  assertNoJump(await counts(source));
+  await counters.assertNoJump(source);
   // The transaction is each one's own.
   const [one = "", other = ""] = copies;
   await ask(one, "commit");
@@ -153,7 +106,7 @@ test("a copy has a name, a generation, a network, limits and a control group of 
   assert.match(await client.output(one, "cat /proc/net/dev"), /tap0/);
   const ranges = await Promise.all([source, one, other].map((each) => client.output(each, "cat /proc/1/uid_map")));
   assert.equal(new Set(ranges).size, 3);
-  const groups = await machine.shell(`pgrep -f '^python3 /root/program.py' | while read -r pid; do sed -n 's/^0:://p' /proc/$pid/cgroup; done`);
+  const groups = await machine.shell(`pgrep -f '${counterPattern}' | while read -r pid; do sed -n 's/^0:://p' /proc/$pid/cgroup; done`);
   assert.equal(new Set(groups.trim().split("\n")).size, 3);
   const [file = ""] = groups.trim().split("\n");
   assert.match(file, /libpod-/);
@@ -186,9 +139,9 @@ test("ten clones of clones", async () => {
     assert.deepEqual([state.asked, state.whole], [++asked, true], `generation ${generation}`);
     from = copy;
   }
-  assertNoJump(await counts(from));
+  await counters.assertNoJump(from);
   await remove(from);
-  assertNoJump(await counts(source));
+  await counters.assertNoJump(source);
 });
 
 test("what cannot be kept is said, and files are taken instead", async () => {
@@ -305,7 +258,7 @@ test("every sandbox of a fork goes on from now, and programs that ask for it lea
   for (const copy of copies) {
     assert.equal(await until("it is told", () => client.output(copy, "cat /root/told")), "told\n");
     assert.match(await client.output(copy, "ps axo args"), /^sleep 1000$/m);
-    assertNoJump(await counts(copy));
+    await counters.assertNoJump(copy);
   }
   assert.equal(await client.output(id, "ls /root | grep -c told || true"), "0\n");
   await remove(id, ...copies);
@@ -346,7 +299,7 @@ test("a copy survives restarts of the worker, and is started again from its file
   for (const damage of [`systemctl restart ${service}`, `kill -9 "$(systemctl show --property=MainPID --value ${service})"`]) {
     await machine.shell(damage);
     await goesOn(copy);
-    assertNoJump(await counts(copy));
+    await counters.assertNoJump(copy);
   }
   await client.output(copy, "echo kept > /root/kept; sync");
   await machine.shell(
@@ -387,9 +340,47 @@ test("kill -9 of the worker while a copy is being made leaves nothing of it", as
     await client.call<object>(`/v1/snapshots/${id}/restore`, { memory: "require" }).catch(() => undefined);
     await machine.shell(`rm -f ${faultFile}`);
     await goesOn(source);
-    await until("only the source's program runs", async () => (await machine.shell("pgrep -fc '^python3 /root/program.py' || true")).trim() === "1", 60_000);
+    await onlyTheSource();
   }
-  assert.equal((await ask(await restore(id))).whole, true);
+  const copy = await restore(id);
+  assert.equal((await ask(copy)).whole, true);
+  await remove(copy);
+});
+
+const onlyTheSource = (): Promise<unknown> =>
+  until("only the source's program runs", async () => (await machine.shell(`pgrep -fc '${counterPattern}' || true`)).trim() === "1", 60_000);
+
+for (const whom of ["all", "main"]) {
+  test(`kill -9 of the helper while a copy is being made (${whom} of its processes): the sandbox has its files and says why`, async () => {
+    const { id } = await snapshot(source);
+    const killed = machine.shell(`until pgrep -x criu > /dev/null; do :; done; systemctl kill --kill-who=${whom} --signal=KILL 'sandgate-helper@*'`);
+    const made = await client.call<Sandbox>(`/v1/snapshots/${id}/restore`, { memory: "prefer" });
+    await killed;
+    assert.deepEqual([made.error, made.memory_restored], [undefined, false]);
+    assert.match(made.memory_reason ?? "", /helper/);
+    assert.ok((await counts(made.id)).length > 0);
+    await onlyTheSource();
+    assert.equal((await ask(source)).whole, true);
+    const whole = await restore(id);
+    assert.equal((await ask(whole)).whole, true);
+    await remove(made.id, whole);
+  });
+}
+
+test("an image that another kernel has made is never restored: the sandbox has its files and says why", async () => {
+  const { id } = await snapshot(source);
+  const others = "sed -i 's/ on Linux [^ ]*/ on Linux 1.2.3/' \"/var/lib/sandgate/memory/$(ls -t /var/lib/sandgate/memory | head -n 1)/image.json\"";
+  await machine.shell(others);
+  const reason = /made by CRIU \S+ on Linux 1\.2\.3 .*, and this is /;
+  const refused = await client.call<Sandbox>(`/v1/snapshots/${id}/restore`, { memory: "require" });
+  assert.equal(refused.error?.code, "unprocessable");
+  assert.match(refused.error?.message ?? "", reason);
+  const made = await client.call<Sandbox>(`/v1/snapshots/${id}/restore`, {});
+  assert.deepEqual([made.error, made.memory_restored], [undefined, false]);
+  assert.match(made.memory_reason ?? "", reason);
+  assert.ok((await counts(made.id)).length > 0);
+  await assert.rejects(ask(made.id));
+  await remove(made.id);
 });
 
 test("images of memory go with their snapshots", async () => {

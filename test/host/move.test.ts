@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "./client.ts";
+import { type CounterState, Counters, counterPattern } from "./counter.ts";
 import { bridgeCriu } from "./criu.ts";
 import { programDir } from "./installed.ts";
 import { Machine, volumeDir } from "./machine.ts";
@@ -17,6 +18,8 @@ const network = await fixture(Network.start());
 const [one, two] = await Promise.all(["mover-one", "mover-two"].map((name, index) => fixture(Machine.start(name, { network, number: index + 1 }))));
 assert.ok(one && two);
 const client = new Client((...argv) => network.run(...argv), `http://${Network.address(1)}:8080`, one.key);
+const counters = new Counters(client);
+const ask = counters.ask.bind(counters);
 const faultFile = "/run/sandgate-fault";
 const settings = [
   `SANDGATE_VOLUME=${volumeDir}`,
@@ -26,28 +29,6 @@ const settings = [
   "SANDGATE_SNAPSHOT_ARCHIVE_IMAGES=false",
 ];
 const key = "/var/lib/sandgate/supervisor/memory-key";
-
-/** Counts in memory and in a file, and tells both who asks. */
-const program = `
-import os, socket, threading, time
-mark = os.urandom(8).hex()
-count = 0
-def counting():
-    global count
-    while True:
-        count += 1
-        with open('/root/counts', 'a') as file: file.write(f'{count}\\n')
-        time.sleep(0.05)
-threading.Thread(target=counting, daemon=True).start()
-ballast = os.urandom(20 * 1024 * 1024)
-server = socket.socket()
-server.bind(('127.0.0.1', 7000))
-server.listen()
-while True:
-    peer, _ = server.accept()
-    peer.sendall(f'{mark} {count}'.encode())
-    peer.close()
-`;
 
 interface Told {
   readonly id: string;
@@ -60,31 +41,18 @@ interface Told {
   readonly to: string;
 }
 
-/** The program's mark, which is only in its memory, and how far it has counted. */
-async function ask(id: string): Promise<{ mark: string; count: number }> {
-  const script = "import socket; s = socket.create_connection(('127.0.0.1', 7000)); print(s.recv(100).decode())";
-  const [mark = "", count] = (await client.output(id, `python3 -c "${script}"`)).trim().split(" ");
-  assert.match(mark, /^[0-9a-f]{16}$/);
-  return { mark, count: Number(count) };
-}
-
-/** It has counted on without a jump or a repetition: what it has in memory fits its files. */
-async function assertGoesOn(id: string, before: { mark: string; count: number }): Promise<void> {
-  const now = await until("the program answers", () => ask(id), 60_000);
+/** It has counted on without a jump or a repetition, and is the one from before. */
+async function assertGoesOn(id: string, before: CounterState): Promise<void> {
+  const now = await until("the program answers", () => counters.ask(id), 60_000);
   assert.equal(now.mark, before.mark);
-  assert.ok(now.count >= before.count);
-  const counts = (await client.output(id, "cat /root/counts")).trim().split("\n").map(Number);
-  assert.deepEqual(
-    counts.filter((number, index) => number !== index + 1),
-    [],
-  );
-  await until("it counts on", async () => (await ask(id)).count > now.count);
+  assert.ok(now.whole && now.count >= before.count);
+  await counters.assertNoJump(id);
+  await until("it counts on", async () => (await counters.ask(id)).count > now.count);
 }
 
 async function counter(): Promise<string> {
   const id = await client.create();
-  await client.output(id, `cat > /root/program.py <<'END'${program}END\nsetsid python3 /root/program.py > /dev/null 2>&1 < /dev/null &`);
-  await until("the program answers", () => ask(id), 60_000);
+  await counters.start(id, 20);
   return id;
 }
 const machineOf = (worker: string): Machine => (worker === there ? two : one);
@@ -92,7 +60,7 @@ const ownerOf = async (id: string): Promise<string> =>
   (await client.call<{ data: Told[] }>("/v1/admin/sandboxes?page_size=100")).data.find((each) => each.id === id)?.worker_id ?? assert.fail("no such sandbox");
 const images = async (machine: Machine): Promise<string[]> =>
   (await machine.shell("ls /var/lib/sandgate/memory 2> /dev/null || true")).split("\n").filter(Boolean);
-const programs = (machine: Machine): Promise<string> => machine.shell("pgrep -fc '^python3 /root/program.py' || true");
+const programs = (machine: Machine): Promise<string> => machine.shell(`pgrep -fc '${counterPattern}' || true`);
 async function move(id: string): Promise<Told> {
   const moved = await client.call<Told>(`/v1/admin/sandboxes/${id}/move`, {});
   assert.equal(moved.error, undefined, JSON.stringify(moved.error));
