@@ -17,7 +17,7 @@ import { appDir, external, requireBanner } from "../shared/programs.mjs";
 const options = { seed: { type: "string" }, rounds: { type: "string" }, durations: { type: "boolean", default: false }, in: { type: "string" } };
 const { positionals: wanted, values } = parseArgs({ allowPositionals: true, options });
 process.env.TEST_FAULTS = JSON.stringify({ seed: numberOf("seed") ?? randomInt(1_000_000), rounds: numberOf("rounds") });
-const usual = /^test\/(unit|e2e|host\/services)\b/;
+const usual = /^test\/(unit|e2e|host\/(services|memory|move))\b/;
 const isWanted = (file) => {
   if (wanted.length === 0) return values.in !== undefined || usual.test(file);
   return wanted.some((part) => file.includes(part));
