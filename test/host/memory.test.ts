@@ -353,7 +353,9 @@ const onlyTheSource = (): Promise<unknown> =>
 for (const whom of ["all", "main"]) {
   test(`kill -9 of the helper while a copy is being made (${whom} of its processes): the sandbox has its files and says why`, async () => {
     const { id } = await snapshot(source);
-    const killed = machine.shell(`until pgrep -x criu > /dev/null; do :; done; systemctl kill --kill-who=${whom} --signal=KILL 'sandgate-helper@*'`);
+    const killed = machine.shell(
+      `until pgrep -f 'criu([.]real)? restore' > /dev/null; do :; done; systemctl kill --kill-who=${whom} --signal=KILL 'sandgate-helper@*'`,
+    );
     const made = await client.call<Sandbox>(`/v1/snapshots/${id}/restore`, { memory: "prefer" });
     await killed;
     assert.deepEqual([made.error, made.memory_restored], [undefined, false]);

@@ -5,7 +5,7 @@ import { run } from "../../systemd/base/run.ts";
 import { builtOnce, makeDebian, servicePackages } from "../host/debian.ts";
 
 const diskBytes = 6 * 1024 ** 3;
-/** What makes it a machine that is reached by ssh, has an image of its own, and can run strong sandboxes. */
+/** What makes it a machine that is reached by ssh, has an image of its own, and can run strong sandboxes and take their memory. */
 const packages = [
   ...servicePackages,
   "linux-image-cloud-amd64",
@@ -15,6 +15,7 @@ const packages = [
   "procps",
   "openssh-server",
   "busybox-static",
+  "criu",
   "runsc",
 ].sort();
 const network = "[Match]\nName=en*\n[Network]\nDHCP=yes\n";

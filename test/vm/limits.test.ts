@@ -46,16 +46,20 @@ async function create(options: { resources?: object; isolation?: string } = {}):
   return id;
 }
 
-/** Makes a sandbox, and finds its group by a process in it. */
 async function make(resources: object = {}): Promise<Limited> {
   const id = await create({ resources });
+  return { id, group: await groupOf(id) };
+}
+
+/** Finds the group of a sandbox by a process in it. */
+async function groupOf(id: string): Promise<string> {
   const mark = String(1_000_000 + marks++);
   await client.output(id, `sleep ${mark} > /dev/null 2>&1 &`);
   const path = await machine.shell(`sed -n 's/^0:://p' "/proc/$(pgrep -xf 'sleep ${mark}')/cgroup"`);
   const scope = /^.*\/libpod-\w+\.scope/.exec(path)?.[0];
   assert.ok(scope, path);
   await client.output(id, `pkill -xf 'sleep ${mark}'`);
-  return { id, group: join("/sys/fs/cgroup", scope) };
+  return join("/sys/fs/cgroup", scope);
 }
 let marks = 0;
 
@@ -174,6 +178,32 @@ test("a sandbox sees only its own group, and cannot change it", async () => {
   ];
   for (const attempt of attempts) assert.notEqual((await execute(greedy.id, `mkdir -p /mnt; ${attempt}`)).exit_code, 0, attempt);
   assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
+});
+
+test("a copy with memory has the limits that were asked for, and the kernel enforces them", async () => {
+  const copied = 320;
+  await client.output(neighbour.id, "(while :; do echo counted >> /root/counted; sleep 0.5; done) > /dev/null 2>&1 &");
+  const taken = await client.call<{ id: string }>(`/v1/sandboxes/${neighbour.id}/snapshot`, { memory: "require" });
+  assert.equal(taken.error, undefined, JSON.stringify(taken.error));
+  const body = { memory: "require", wait_for_ready: false, resources: { memory: copied, cpus: 2 } };
+  const { id, error } = await client.call<{ id: string }>(`/v1/snapshots/${taken.id}/restore`, body);
+  assert.equal(error, undefined, JSON.stringify(error));
+  const shown = (): Promise<{ status: string; memory_restored: boolean }> => client.call(`/v1/sandboxes/${id}`);
+  const now = await until("it is made", () => shown().then((each) => each.status !== "creating" && each), patienceMs);
+  assert.deepEqual([now.status, now.memory_restored], ["running", true]);
+  const copy: Limited = { id, group: await groupOf(id) };
+  assert.deepEqual(await asked(copy), expected(copied, 2));
+  assert.notEqual(copy.group, neighbour.group);
+  const lines = async (): Promise<number> => Number(await client.output(id, "wc -l < /root/counted"));
+  const before = await lines();
+  await until("its program goes on", async () => (await lines()) > before, patienceMs);
+  const { exit_code } = await execute(id, `dd if=/dev/zero of=/dev/null bs=${2 * copied}M count=1`, 240);
+  assert.equal(exit_code, 137);
+  const bombed = await execute(id, ":(){ :|:& };:; sleep 600", 20);
+  assert.ok([2, 124].includes(bombed.exit_code), JSON.stringify(bombed));
+  assert.ok(Number((await read(copy.group, "pids.peak"))[0]) <= processesMax);
+  await machine.run("curl", "-sS", "-X", "DELETE", "-H", `x-api-key: ${await machine.key()}`, `http://127.0.0.1:8080/v1/sandboxes/${id}/delete`);
+  await client.output(neighbour.id, "pkill -f counted; true");
 });
 
 const ticks = async (): Promise<number> => Number(await client.output(greedy.id, "wc -l < /root/ticks"));
