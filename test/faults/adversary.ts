@@ -36,11 +36,11 @@ export class Adversary {
     this.#points = points;
   }
 
-  /** Every fault that it can cause. */
+  /** Every fault that it can cause. Other tests cause those at the points of memory images and of moves, which take CRIU and other workers. */
   faults(): Fault[] {
     const parts = [this.#stack.nats, ...this.#stack.workers, ...this.#stack.gateways].flatMap((part, index) => this.#ofPart(part, index));
     const others = Object.entries(this.#processes()).flatMap(([name, find]) => this.#ofProcess(name, find));
-    return [...parts, ...others, ...faultPoints.flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
+    return [...parts, ...others, ...faultPoints.filter(isCommon).flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
   }
 
   #ofPart(part: TestProcess, index: number): Fault[] {
@@ -198,6 +198,9 @@ export class Adversary {
     await part.start();
   }
 }
+
+/** Whether a worker gets there without images of memory and without other workers. */
+const isCommon = (point: FaultPoint): boolean => !/^(memory|restore|move)\.|\.dumped$/.test(point);
 
 /** Stops a process for a while. */
 async function standStill(pid: number, random: Random): Promise<void> {
