@@ -12,7 +12,6 @@ interface Call {
   readonly path: string;
   readonly json?: object;
   readonly file?: { readonly source: Readable; readonly bytes: number };
-  readonly signal?: AbortSignal;
 }
 
 export class HttpClient {
@@ -46,7 +45,7 @@ export class HttpClient {
     this.#agent.destroy();
   }
 
-  #send({ method, path, json, file, signal }: Call): Promise<IncomingMessage> {
+  #send({ method, path, json, file }: Call): Promise<IncomingMessage> {
     const body = json === undefined ? undefined : JSON.stringify(json);
     const entity: Record<string, string | number> =
       body !== undefined
@@ -55,7 +54,7 @@ export class HttpClient {
           ? { "content-type": "application/octet-stream", "content-length": file.bytes }
           : {};
     return new Promise((resolve, reject) => {
-      const options = { method, agent: this.#agent, headers: { ...this.headers, ...entity }, ...(signal ? { signal } : {}) };
+      const options = { method, agent: this.#agent, headers: { ...this.headers, ...entity } };
       const sent = request(this.url + path, options, resolve).once("error", reject);
       if (file) pipeline(file.source, sent).catch(reject);
       else sent.end(body);

@@ -2,17 +2,14 @@
 
 import { existsSync, readFileSync } from "node:fs";
 
-export const faultPoints = [
+/** Points that calls to any worker reach. */
+export const pointsOfCalls = [
   "execute.sent",
   "execute.started",
   "execute.ended",
   "upload.received",
   "upload.placed",
-  "memory.fetched",
   "snapshot.begun",
-  "restore.held",
-  "restore.copied",
-  "snapshot.dumped",
   "snapshot.frozen",
   "snapshot.copied",
   "snapshot.layer",
@@ -26,6 +23,16 @@ export const faultPoints = [
   "remove.files",
   "delete.marked",
   "delete.withdrawn",
+] as const;
+
+export const faultPoints = [
+  ...pointsOfCalls,
+  // With images of memory.
+  "snapshot.dumped",
+  "memory.fetched",
+  "restore.held",
+  "restore.copied",
+  // Between two workers.
   "move.left",
   "move.taken",
   "move.held",

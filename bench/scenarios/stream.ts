@@ -1,9 +1,8 @@
 /** Throughput: the output of a command as it is written, and whole files in both directions. */
-import { createReadStream, createWriteStream } from "node:fs";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
+import { curl, withFile, withJson } from "../curl.ts";
 import type { Installation, Sandbox } from "../installation.ts";
-import { type Contender, takeTurns, timed } from "../measure.ts";
+import { type Contender, takeTurns } from "../measure.ts";
 import { areTight, own, type Row, rowsOf } from "../rows.ts";
 import { percentile } from "../statistics.ts";
 import { roundsOf, type Setting } from "./setting.ts";
@@ -24,11 +23,11 @@ export const streamTasks: Readonly<Record<Metric, { title: string; bytes: number
 };
 
 export async function stream(setting: Setting): Promise<Row[]> {
-  const { installation, signal } = setting;
+  const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
     const file = join(installation.agent.scratchDir, "file");
     await installation.agent.run(["sh", "-c", 'head -c "$1" /dev/urandom > "$2"', "sh", String(fileBytes), file]);
-    const contenders = [sandgate(installation, sandbox, file, signal), podman(installation, sandbox, file)];
+    const contenders = [sandgate(installation, sandbox, file), podman(installation, sandbox, file)];
     const metrics = Object.keys(streamTasks) as Metric[];
     const { inARow: samples } = await takeTurns(contenders, roundsOf(setting, "stream", { share: 1, warmUp: 1 }), (taken) => areTight(taken, metrics));
     return metrics.flatMap((metric) => {
@@ -40,38 +39,22 @@ export async function stream(setting: Setting): Promise<Row[]> {
   });
 }
 
-function sandgate({ api }: Installation, { id }: Sandbox, file: string, signal: AbortSignal): Contender<Metric> {
+function sandgate(installation: Installation, { id }: Sandbox, file: string): Contender<Metric> {
+  const { agent } = installation;
   const target = `/v1/sandboxes/${id}`;
   const query = `path=${encodeURIComponent(fileInside)}`;
+  const execute = curl(installation, `${target}/execute_async`, "--no-buffer", "--write-out", "%{stderr}%{size_download}", ...withJson({ command }));
+  const upload = curl(installation, `${target}/upload?${query}`, ...withFile(file));
+  const download = curl(installation, `${target}/download?${query}`, "--output", `${file}-sandgate`);
   return {
     name: own,
-    measure: async () => ({
-      output: await timed(async () => {
-        const response = await api.open({ method: "POST", path: `${target}/execute_async`, json: { command }, signal });
-        await readOutput(response);
-      }),
-      upload: await timed(async () => {
-        const source = createReadStream(file, { highWaterMark: 256 * 1_024 });
-        await api.json({ method: "POST", path: `${target}/upload?${query}`, file: { source, bytes: fileBytes }, signal });
-      }),
-      download: await timed(async () => {
-        const response = await api.open({ method: "GET", path: `${target}/download?${query}`, signal });
-        await pipeline(response, createWriteStream(`${file}-sandgate`));
-      }),
-    }),
+    measure: async () => {
+      const output = await agent.run(["sh", "-c", '"$@" | tail -c 64', "sh", ...execute]);
+      if (Number(output.stderr) < outputBytes || !output.stdout.endsWith('{"exit_code":0}\n'))
+        throw new Error(`the output stream is not whole: ${output.stderr} bytes, its end is ${output.stdout}`);
+      return { output: output.ms, upload: await agent.time(upload), download: await agent.time(download) };
+    },
   };
-}
-
-/** Reads an output stream to its end. @throws {Error} if it is incomplete or the command failed */
-async function readOutput(response: AsyncIterable<Buffer>): Promise<void> {
-  let bytes = 0;
-  let last = "";
-  for await (const chunk of response) {
-    bytes += chunk.length;
-    last = chunk.length < 64 ? last + chunk.toString("latin1") : chunk.toString("latin1", chunk.length - 64);
-  }
-  if (bytes < outputBytes || !last.endsWith('{"exit_code":0}\n'))
-    throw new Error(`the output stream is not whole: ${bytes} bytes, its end is ${last.slice(-64)}`);
 }
 
 function podman({ agent }: Installation, { containerId }: Sandbox, file: string): Contender<Metric> {

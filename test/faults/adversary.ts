@@ -3,7 +3,7 @@ import { appendFileSync, globSync, rmSync, statSync, truncateSync, writeFileSync
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { attempt } from "../../shared/util/attempt.ts";
-import { type FaultPoint, faultPoints } from "../../worker/faults.ts";
+import { type FaultPoint, pointsOfCalls } from "../../worker/faults.ts";
 import { isStopped } from "../../worker/runtime/process/proc.ts";
 import { containerMonitors, execServers, podmanService, privilegedHelper, programStarter } from "../helpers/part-processes.ts";
 import type { TestProcess } from "../helpers/process.ts";
@@ -36,11 +36,11 @@ export class Adversary {
     this.#points = points;
   }
 
-  /** Every fault that it can cause. Other tests cause those at the points of memory images and of moves, which take CRIU and other workers. */
+  /** Every fault that it can cause. */
   faults(): Fault[] {
     const parts = [this.#stack.nats, ...this.#stack.workers, ...this.#stack.gateways].flatMap((part, index) => this.#ofPart(part, index));
     const others = Object.entries(this.#processes()).flatMap(([name, find]) => this.#ofProcess(name, find));
-    return [...parts, ...others, ...faultPoints.filter(isCommon).flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
+    return [...parts, ...others, ...pointsOfCalls.flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
   }
 
   #ofPart(part: TestProcess, index: number): Fault[] {
@@ -198,9 +198,6 @@ export class Adversary {
     await part.start();
   }
 }
-
-/** Whether a worker gets there without images of memory and without other workers. */
-const isCommon = (point: FaultPoint): boolean => !/^(memory|restore|move)\.|\.dumped$/.test(point);
 
 /** Stops a process for a while. */
 async function standStill(pid: number, random: Random): Promise<void> {
