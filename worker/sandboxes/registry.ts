@@ -131,6 +131,12 @@ export class Sandboxes {
     return this.#publish(sandbox.record);
   }
 
+  /** Records that the caller may be told of a sandbox, which the directory lists: it is kept from then on whatever happens. */
+  async acknowledge(sandbox: LiveSandbox): Promise<void> {
+    sandbox.record = { ...sandbox.record, acknowledged: true };
+    await this.#store.putSandbox(sandbox.record);
+  }
+
   /**
    * Applies an event: first the state table, then the disk, then the directory.
    *
@@ -153,8 +159,7 @@ export class Sandboxes {
     this.#become(sandbox, event, changes);
     try {
       await this.#publish(sandbox.record);
-      sandbox.record = { ...sandbox.record, acknowledged: true };
-      await this.#store.putSandbox(sandbox.record);
+      await this.acknowledge(sandbox);
     } catch (error) {
       sandbox.record = former;
       throw error;
