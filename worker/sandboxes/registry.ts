@@ -7,7 +7,7 @@ import { nextSandboxState, type SandboxEvent } from "../../shared/state/sandbox.
 import { KeyedMutex } from "../../shared/util/mutex.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
-import type { OwnEntries } from "../store/entries.ts";
+import { type OwnEntries, untold } from "../store/entries.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Store } from "../store/store.ts";
 import { Departures, GivenAway, isLeaving } from "./departures.ts";
@@ -145,7 +145,7 @@ export class Sandboxes {
    */
   async apply(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
-    await this.#publish(sandbox.record);
+    await this.#publish(sandbox.record).catch(untold);
   }
 
   /**
