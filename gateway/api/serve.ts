@@ -17,9 +17,8 @@ import { recordCall } from "./tracing.ts";
 
 const pollMs = 50;
 const endMs = 1_000;
-/** Clients that are busy have been told by now that their connections close. */
-const quietMs = 1_000;
-const leaveMaxMs = 5_000;
+/** Connections on which nothing comes have been closed by then: uWebSockets.js does so after ten seconds, give or take its clock's four. */
+const leaveMsMax = 15_000;
 
 /** Starts listening. @returns the port. @throws {Error} when it cannot listen on an address. */
 export async function serve(context: GatewayContext): Promise<number> {
@@ -60,14 +59,16 @@ export async function serve(context: GatewayContext): Promise<number> {
   return server.port;
 }
 
-/** Hands over to the other gateways: takes calls until nobody sends any more. Without others, it would only keep callers from coming back later. */
+/**
+ * Hands over to the other gateways: takes calls until every connection has been told with an answer that it closes, or was idle for
+ * too long. To close one earlier could meet a request that is on its way. Without others, it would only keep callers from coming back later.
+ */
 async function leave(server: Server, { config, peers }: GatewayContext): Promise<void> {
   server.closeAfterAnswers();
   await pause(config.leaveMs);
   server.stopListening();
   if (![...peers.present()].some(({ gateway }) => gateway)) return;
-  const isQuiet = (): boolean => performance.now() - server.lastRequestAtMs > quietMs;
-  await until(isQuiet, { pollMs, timeoutMs: leaveMaxMs });
+  await until(() => server.idle === 0, { pollMs, timeoutMs: leaveMsMax });
 }
 
 /** New calls get 503. Running calls finish, or end with an error after `drainMs`. */

@@ -36,17 +36,19 @@ export interface Server {
   renew(): Promise<void>;
   /** Accepts no new connections; open exchanges continue. */
   stopListening(): void;
-  /** When the last request came, in milliseconds of `performance.now()`. */
-  readonly lastRequestAtMs: number;
+  /** How many connections are open without an exchange: a request may be on its way on each. */
+  readonly idle: number;
   /** Closes all connections. */
   close(): void;
 }
 
+/** The status of an exchange that has become a WebSocket. */
+const upgraded = 101;
 const operatorSocketFailed = "cannot listen on the operator's Unix socket (is its path longer than 107 bytes?); sandgate-admin needs SANDGATE_URL";
 
 /** Listens on host and port, and on the operator's Unix socket. @throws {Error} when it cannot listen on the address. */
 export async function listen<R extends Endpoint>(host: string, port: number, options: ServerOptions<R>): Promise<Server> {
-  const seen: Seen = { lastRequestAtMs: 0, isClosing: false };
+  const seen: Seen = { idle: 0, isClosing: false };
   const front = await Front.open(host, port, options, seen);
   const fronts = [front];
   // Replaces the socket file of a gateway that was killed.
@@ -58,8 +60,8 @@ export async function listen<R extends Endpoint>(host: string, port: number, opt
   }, options.operatorSocket);
   return {
     port: front.port,
-    get lastRequestAtMs() {
-      return seen.lastRequestAtMs;
+    get idle() {
+      return seen.idle;
     },
     closeAfterAnswers: () => {
       seen.isClosing = true;
@@ -83,7 +85,7 @@ export async function listen<R extends Endpoint>(host: string, port: number, opt
 
 /** What all listeners of a gateway have in common. */
 interface Seen {
-  lastRequestAtMs: number;
+  idle: number;
   isClosing: boolean;
 }
 
@@ -120,21 +122,29 @@ class Front {
 /** All routes. @param certificate for HTTPS */
 function appFor<R extends Endpoint>(options: ServerOptions<R>, seen: Seen, certificate?: CertificateFiles): TemplatedApp {
   const app = certificate ? SSLApp({ cert_file_name: certificate.certificate, key_file_name: certificate.key }) : App();
+  app.filter((_connection, change) => {
+    seen.idle += change;
+  });
   const began = (exchange: Exchange): Exchange => {
-    seen.lastRequestAtMs = exchange.startedAtMs;
+    seen.idle--;
     if (seen.isClosing) exchange.closeAfter();
     return exchange;
+  };
+  const over = (exchange: Exchange): void => {
+    // A WebSocket is none of these connections any more, and its end is not told above.
+    if (exchange.status !== upgraded) seen.idle++;
+    options.observe(exchange);
   };
   for (const [path, routes] of Map.groupBy(options.routes, (route) => route.path)) {
     const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
     if (routes.some(({ socket }) => socket)) {
       const upgrade: typeof socketBehavior.upgrade = (response, request, context) =>
-        serve(began(new Exchange(response, request, paramCount, options.observe, context)), routes, options);
+        serve(began(new Exchange(response, request, paramCount, over, context)), routes, options);
       app.ws<UserData>(path, { ...socketBehavior, upgrade });
     }
-    app.any(path, (response, request) => serve(began(new Exchange(response, request, paramCount, options.observe)), routes, options));
+    app.any(path, (response, request) => serve(began(new Exchange(response, request, paramCount, over)), routes, options));
   }
-  app.any("/*", (response, request) => serve(began(new Exchange(response, request, 0, options.observe)), [], options));
+  app.any("/*", (response, request) => serve(began(new Exchange(response, request, 0, over)), [], options));
   return app;
 }
 

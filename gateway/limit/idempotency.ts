@@ -107,16 +107,23 @@ export class Idempotency {
   }
 
   async #carryOut<M>(name: string, record: IdempotencyRecord, task: Task<M, unknown>): Promise<Kept> {
-    try {
-      const answer = kept(task.show(await task.run(record.attempt_id)));
-      await this.#bucket.put(name, { ...record, answer });
-      return answer;
-    } catch (thrown) {
+    const made = await task.run(record.attempt_id).catch(async (thrown: unknown) => {
       const error = SandgateError.from(thrown);
       // Either nothing was created and the call may be retried, or the outcome is unknown and must be recovered first.
       const isKnown = !["unavailable", "worker_lost", "internal_error"].includes(error.code);
       await (isKnown ? this.#bucket.delete(name) : this.#bucket.put(name, { ...record, peer: "" })).catch(() => {});
       throw thrown;
+    });
+    return this.#keep(name, record, kept(task.show(made)));
+  }
+
+  /** @throws {SandgateError} `unavailable` when it cannot be kept, whatever the reason: the caller must not take the call for refused, and finds what was made by another */
+  async #keep(name: string, record: IdempotencyRecord, answer: Kept): Promise<Kept> {
+    try {
+      await this.#bucket.put(name, { ...record, answer });
+      return answer;
+    } catch (cause) {
+      throw new SandgateError("unavailable", "the answer could not be stored; repeat the call with the same Idempotency-Key", { cause });
     }
   }
 
@@ -134,9 +141,7 @@ export class Idempotency {
       await pause(arrivalMs);
       const made = await task.recover(taken.attempt_id);
       if (!made) return { answer: await this.#carryOut(name, taken, task), isReplay: false };
-      const answer = kept(task.show(made));
-      await this.#bucket.put(name, { ...taken, answer });
-      return { answer, isReplay: true };
+      return { answer: await this.#keep(name, taken, kept(task.show(made))), isReplay: true };
     } finally {
       this.#working.delete(taken.attempt_id);
     }

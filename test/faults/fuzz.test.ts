@@ -24,7 +24,8 @@ const atOnce = 16;
 /** How long an answer to what may be the beginning of a longer message is waited for. */
 const silenceMs = 500;
 
-const stack = await fixture(startStack({ name: "fuzz", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
+// Streams go over NATS, as between machines.
+const stack = await fixture(startStack({ name: "fuzz", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_LINES_DIR: "" } }));
 const api = new Api(stack);
 const victim = await api.create();
 const memory = memoryOf(stack);

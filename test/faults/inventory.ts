@@ -159,12 +159,14 @@ async function storedIn({ natsUrl }: Stack): Promise<Record<string, string[]>> {
   };
 }
 
-/** Items that are there more often than before. */
+/** Items that are there more often than before. No sandbox is there both times, so only containers that wait for one have ids, each time others. */
 function added(before: readonly string[] = [], now: readonly string[]): string[] {
-  const rest = [...before];
+  const rest = before.map(withoutId);
   return now.filter((item) => {
-    const index = rest.indexOf(item);
+    const index = rest.indexOf(withoutId(item));
     if (index >= 0) rest.splice(index, 1);
     return index < 0;
   });
 }
+
+const withoutId = (item: string): string => item.replace(/\bsb_[0-9a-z]+/g, "sb_");

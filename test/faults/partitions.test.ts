@@ -1,10 +1,11 @@
 /** Machines that do not hear each other for a while, in both directions or in one, while clients reach all of them. */
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Member } from "../host/cluster-machines.ts";
 import { deafen, heal } from "../host/deafness.ts";
 import type { Fault } from "./adversary.ts";
 import { between, type Random, shuffled } from "./plan.ts";
-import { type Member, ThreeMachines } from "./three-machines.ts";
+import { ThreeMachines } from "./three-machines.ts";
 
 const cutMs = { least: 5_000, most: 25_000 };
 

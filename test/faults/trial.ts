@@ -1,12 +1,13 @@
 /** Clients work while faults are caused; at the end, what they were told is compared with what there is. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { Api } from "../helpers/api.ts";
 import type { Stack } from "../helpers/stack.ts";
 import { until } from "../helpers/until.ts";
 import type { Fault } from "./adversary.ts";
 import { Checker } from "./checker.ts";
 import type { Client } from "./client.ts";
-import { assertMemoryAsBefore, assertNoRecords, findLeftovers, inventoryOf, memoryOf } from "./inventory.ts";
+import { assertMemoryAsBefore, assertNoRecords, findLeftovers, type Inventory, inventoryOf, memoryOf } from "./inventory.ts";
 import { plan, randomFor, shuffled } from "./plan.ts";
 import { assertNoFindings, printTable } from "./report.ts";
 import { Workload } from "./workload.ts";
@@ -19,14 +20,16 @@ interface Trial {
   readonly title: string;
   /** Each is caused once, in random order; or as often as the run was asked for. @param client makes the calls of faults */
   readonly faults: (client: Client) => readonly Fault[];
+  /** How many containers wait to become sandboxes while nothing is asked for; none when absent. */
+  readonly waiting?: number;
   /** What each part may have grown by at the end; 150 MiB when absent. */
   readonly growthBytesMax?: number;
 }
 
-export async function endure(stack: Stack, { title, faults, growthBytesMax }: Trial): Promise<void> {
+export async function endure(stack: Stack, { title, faults, waiting = 0, growthBytesMax }: Trial): Promise<void> {
   const api = new Api(stack);
   await api.delete(await api.create());
-  const before = await inventoryOf(stack);
+  const before = await settled(stack, waiting);
   const memory = memoryOf(stack);
   const workload = await Workload.open(stack);
   const { history } = workload;
@@ -47,6 +50,18 @@ export async function endure(stack: Stack, { title, faults, growthBytesMax }: Tr
   assertMemoryAsBefore(stack, memory, growthBytesMax);
   await Promise.all(stack.workers.map((worker) => worker.stop()));
   await assertNoRecords(stack);
+}
+
+/** What is there once so many containers wait, and nothing changes any more. */
+async function settled(stack: Stack, waiting: number): Promise<Inventory> {
+  let last: Inventory = {};
+  await until(`${waiting} containers wait`, async () => {
+    const now = await inventoryOf(stack);
+    const isSame = isDeepStrictEqual(now, last);
+    last = now;
+    return isSame && now.containers?.length === waiting;
+  });
+  return last;
 }
 
 /** All of them, or as many as the run was asked for. */

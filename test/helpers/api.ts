@@ -77,8 +77,10 @@ export class Api {
     return body.id;
   }
 
+  /** Has a sandbox be gone; it may be gone already. */
   async delete(id: string): Promise<void> {
-    await this.call("DELETE", `/v1/sandboxes/${id}/delete`);
+    const { status, body } = await this.call("DELETE", `/v1/sandboxes/${id}/delete`);
+    if (status !== 200 && status !== 404) throw new Error(`delete answered ${status}: ${JSON.stringify(body)}`);
   }
 
   async execute(id: string, command: string, options: Record<string, unknown> = {}): Promise<ExecuteResult> {

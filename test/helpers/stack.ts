@@ -26,8 +26,9 @@ export interface StackOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** The environment of the parts in addition to their settings, such as a proxy. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** A program with arguments that runs the gateways, as their user, such as `env`. */
+  /** A program with arguments that runs the gateways, or the workers, as their user, such as `env`. */
   readonly gatewaysThrough?: readonly string[];
+  readonly workersThrough?: readonly string[];
   /** Where the workers keep what is theirs, their sandboxes included; images are those of all tests. In the folder of the installation when absent. */
   readonly workersDir?: string;
   /** Whether the privileged helper is a process of its own for each connection of a worker, as with systemd, and not this one. */
@@ -133,7 +134,7 @@ export class Stack implements AsyncDisposable {
 
 /** Starts an installation and resolves when it is ready. */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const { name, workers = 1, gateways = 1, settings = {}, environment = {}, gatewaysThrough = [], workersDir } = options;
+  const { name, workers = 1, gateways = 1, settings = {}, environment = {}, gatewaysThrough = [], workersThrough = [], workersDir } = options;
   const dataDir = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
   const instance = await testInstance(dataDir, settings);
   if (workersDir !== undefined) borrowImages(instance);
@@ -186,7 +187,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     workers: workerIds.map((id, index) => {
       const volume = volumes[index];
       const extra = { SANDGATE_WORKER_ID: id, ...nats.worker(id), SANDGATE_DATA_DIR: owned(join(workersDir ?? dataDir, id)), ...volume?.settings };
-      return part("worker", (argv) => inPodmanNamespace(instance, argv), extra, volume);
+      return part("worker", (argv) => inPodmanNamespace(instance, [...workersThrough, ...argv]), extra, volume);
     }),
     gateways: ports.map((port) =>
       part("gateway", (argv) => asAccount(instance.accounts.gateway, [...gatewaysThrough, ...argv]), {

@@ -1,47 +1,24 @@
 /** An installation with three NATS servers, under load while they are killed, stopped and cut off. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { appDir } from "../../shared/programs.mjs";
-import { atEnd, fixture } from "../helpers/fixture.ts";
+import { fixture } from "../helpers/fixture.ts";
+import { temporaryFolder } from "../helpers/folder.ts";
 import { until } from "../helpers/until.ts";
-import { Client } from "./client.ts";
-import { isWhole, joined, statusOf, untilOn } from "./cluster-machines.ts";
+import type { Client } from "./client.ts";
+import { ClusterMachines, isWhole, statusOf, untilOn } from "./cluster-machines.ts";
 import { programDir } from "./installed.ts";
-import { Machine, volumeDir } from "./machine.ts";
+import type { Machine } from "./machine.ts";
 import { Network } from "./network.ts";
 
-const network = await fixture(Network.start());
-const machines = await Promise.all(["one", "two", "three"].map((name, index) => fixture(Machine.start(name, { network, number: index + 1 }))));
-const [one, two, three] = machines as [Machine, Machine, Machine];
-const scratch = mkdtempSync(join(tmpdir(), "sandgate-cluster-"));
-atEnd(() => rmSync(scratch, { recursive: true, force: true }));
-
-/** The operator's, the same on all machines. */
-let operatorKey = "";
-const key = async (): Promise<string> => {
-  operatorKey ||= (await one.run("cat", "/var/lib/sandgate/api-key")).trim();
-  return operatorKey;
-};
-const url = (number: number): string => `http://${Network.address(number)}:8080`;
-const urls = machines.map((_, index) => url(index + 1));
-const client = (number: number): Client => new Client((...argv) => network.run(...argv), url(number), key);
-const settings = [
-  `SANDGATE_VOLUME=${volumeDir}`,
-  "SANDGATE_HOST=0.0.0.0",
-  "SANDGATE_KEYS_PER_ACCOUNT=1000",
-  "SANDGATE_AUTH_FAILURES_PER_ADDRESS=100000",
-  "SANDGATE_POOL_SIZE=0",
-];
-
-const answer = async (number: number, path: string): Promise<{ status: string; head: string }> => {
-  const head = await network.run("curl", "-sS", "--max-time", "60", "-o", "/dev/null", "-D", "-", "-H", `x-api-key: ${await key()}`, `${url(number)}${path}`);
-  return { status: head.split(" ")[1] ?? "", head };
-};
-const isReady = (number: number): Promise<boolean> => answer(number, "/readyz").then(({ status }) => status === "200");
+const machines = await ClusterMachines.start();
+const { network } = machines;
+const [one, two, three] = machines.members.map(({ machine }) => machine) as [Machine, Machine, Machine];
+const { path: scratch } = fixture(temporaryFolder("cluster"));
+const client = (number: number): Client => machines.client(number);
 const mainPid = async (machine: Machine): Promise<string> =>
   (await machine.run("systemctl", "show", "--property=MainPID", "--value", "sandgate-nats.service")).trim();
 
@@ -49,12 +26,12 @@ const mainPid = async (machine: Machine): Promise<string> =>
 let kept = "";
 
 test("a machine joins with a NATS server of its own, which waits until there are three", async () => {
-  await one.install([], [...settings, `SANDGATE_NATS_HOST=${Network.address(1)}`]);
+  await machines.installFirst();
   kept = await client(1).create();
   await client(1).output(kept, "echo kept > /root/kept");
   await assert.rejects(one.run("sandgate-admin", "cluster", "form", "--yes"), /Let others join first/);
   for (const machine of [two, three]) {
-    assert.match(await joined(machine, one, settings), /waits to be a node of a cluster/);
+    assert.match(await machines.join(machine, one), /waits to be a node of a cluster/);
     if (machine === two) await assert.rejects(one.run("sandgate-admin", "cluster", "form", "--yes"), /A cluster takes 3 NATS servers, and there are 2/);
   }
   for (const number of [2, 3])
@@ -120,39 +97,29 @@ const disasters: Readonly<Record<string, () => Promise<void>>> = {
     await one.run("systemctl", "start", "sandgate-nats.service");
   },
   "all are stopped": async () => {
-    await Promise.all(machines.map((machine) => machine.run("systemctl", "stop", "sandgate-nats.service")));
+    await Promise.all(machines.members.map(({ machine }) => machine.run("systemctl", "stop", "sandgate-nats.service")));
     for (const number of [1, 2, 3]) {
-      const { status, head } = await answer(number, `/v1/sandboxes/${kept}/status`);
+      const { status, head } = await machines.answer(number, `/v1/sandboxes/${kept}/status`);
       assert.equal(status, "503");
       assert.match(head, /^retry-after: \d/im);
-      assert.equal((await answer(number, "/readyz")).status, "503");
+      assert.equal((await machines.answer(number, "/readyz")).status, "503");
     }
-    await Promise.all(machines.map((machine) => machine.run("systemctl", "start", "sandgate-nats.service")));
+    await Promise.all(machines.members.map(({ machine }) => machine.run("systemctl", "start", "sandgate-nats.service")));
   },
 };
 
 test("nothing that clients were told turns out to be false, and everything comes back by itself", { timeout: 1_500_000 }, async (context) => {
-  const stop = join(scratch, "stop");
-  const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/cluster-load.ts"), await key(), stop, ...urls];
-  for (const [index, machine] of machines.entries()) await untilOn(machine, `gateway ${index + 1}`, () => isReady(index + 1));
-  const ending = new AbortController();
-  atEnd(() => ending.abort());
-  const loaded = network.runUntil(ending.signal, ...load);
-  loaded.catch(() => {});
+  await machines.untilReady("the former tests");
+  const end = await machines.load();
   await sleep(10_000);
   for (const [what, happen] of Object.entries(disasters)) {
     await happen();
     const startedMs = performance.now();
-    for (const [index, machine] of machines.entries()) await untilOn(machine, `gateway ${index + 1} after ${what}`, () => isReady(index + 1));
-    await untilOn(two, `all copies after ${what}`, () => isWhole(two), [one, three]);
+    await machines.untilWell(what);
     context.diagnostic(`${what}: whole again after ${Math.round(performance.now() - startedMs)} ms`);
     await sleep(5_000);
   }
-  writeFileSync(stop, "");
-  const report = JSON.parse((await loaded).trim().split("\n").at(-1) ?? "") as { counts: Record<string, number>; faults: string[] };
-  context.diagnostic(JSON.stringify(report.counts));
-  assert.deepEqual(report.faults, []);
-  assert.ok((report.counts["201"] ?? 0) >= 20, "there was load");
+  context.diagnostic(JSON.stringify(await end()));
   assert.equal(await client(2).output(kept, "cat /root/kept"), "kept\n");
 });
 
@@ -169,12 +136,12 @@ test("a machine that is gone for good is replaced by another, and is not let in 
   // With its keys, its server does not get in, and neither do its parts.
   await network.cable(3, "up");
   await sleep(15_000);
-  assert.equal(await isReady(3).catch(() => false), false);
+  assert.equal(await machines.isReady(3).catch(() => false), false);
   assert.equal((await statusOf(two)).nodes.length, 2);
   await three.run(`${programDir}/systemd/install`, "--remove", "--purge");
-  await joined(three, two, settings);
+  await machines.join(three, two);
   await untilOn(two, "all copies on three nodes again", async () => (await statusOf(two)).nodes.length === 3 && (await isWhole(two)));
-  await untilOn(three, "the new gateway", () => isReady(3));
+  await untilOn(three, "the new gateway", () => machines.isReady(3));
   assert.equal(await client(3).output(kept, "cat /root/kept"), "kept\n");
 });
 
@@ -206,14 +173,13 @@ test("a cluster that is lost begins again as one server with everything, which o
   // Where there is no archive of packages, a start cannot make the image again.
   await two.shell("cd /var/lib/sandgate && rm -rf containers podman home && cd ../sandgate.replaced-* && mv containers podman home ../sandgate");
   await startUp(two);
-  await untilOn(two, "the gateway", () => isReady(2));
+  await untilOn(two, "the gateway", () => machines.isReady(2));
   assert.deepEqual([(await statusOf(two)).nodes, JSON.parse(await two.run("sandgate-admin", "members", "--json"))], [[], { data: [] }]);
   assert.equal((await client(2).call<{ id: string }>(`/v1/sandboxes/${kept}`)).id, kept);
   const { data } = await client(2).call<{ data: { action: string; by: string }[] }>("/v1/admin/audit?limit=1000");
   assert.ok(data.some(({ action, by }) => action === "adminFormCluster" && by === "machine"));
-  for (const machine of [one, three]) await joined(machine, two, settings);
+  for (const machine of [one, three]) await machines.join(machine, two);
   await two.run("sandgate-admin", "cluster", "form", "--yes");
-  await untilOn(two, "all copies", () => isWhole(two));
-  for (const [index, machine] of machines.entries()) await untilOn(machine, `gateway ${index + 1}`, () => isReady(index + 1));
+  await machines.untilWell("the restore");
   assert.equal(await client(1).output(await client(3).create(), "echo made"), "made\n");
 });

@@ -50,7 +50,7 @@ async function begin(context: WorkerContext, call: Request<"create">, from: Made
   // Processes of a snapshot continue in a container of their own.
   const prepared = from.memory_from ? undefined : pool.take(call);
   const { sandbox, recorded } = sandboxes.add({ ...recordOf(context, call, prepared?.id ?? newId("sandbox")), ...from });
-  const known = recorded.then(() => announce(context, sandbox, () => sandboxes.remove(sandbox)));
+  const known = recorded.then(() => announce(context, sandbox, call));
   // What runs in it is prepared meanwhile.
   const made = sandboxes.exclusive(sandbox.record.id, () => make(context, { sandbox, prepared }, call, known));
   const settled = made.catch(() => {});
@@ -69,12 +69,13 @@ interface Making {
   readonly prepared: Prepared | undefined;
 }
 
-/** From now on gateways count the sandbox, so nothing slow may come before. */
-async function announce({ sandboxes, log }: WorkerContext, sandbox: LiveSandbox, undo: () => Promise<void>): Promise<void> {
+/** From now on gateways count the sandbox, so nothing slow may come before. What nobody waits for is promised as soon as they do. */
+async function announce({ sandboxes, log }: WorkerContext, sandbox: LiveSandbox, { wait }: Request<"create">): Promise<void> {
   try {
     await sandboxes.announce(sandbox);
+    if (!wait) await sandboxes.acknowledge(sandbox);
   } catch (error) {
-    await undo().catch((err) => log.error({ err, sandbox: sandbox.record.id }, "an unannounced sandbox could not be removed"));
+    await sandboxes.remove(sandbox).catch((err) => log.error({ err, sandbox: sandbox.record.id }, "an unannounced sandbox could not be removed"));
     throw error;
   }
 }
@@ -94,7 +95,7 @@ function recordOf({ workerId }: WorkerContext, call: Request<"create">, id: stri
     storage: call.storage,
     network: call.network,
     env_vars: call.env_vars,
-    acknowledged: !call.wait,
+    acknowledged: false,
     ...(call.isolation ? { isolation: call.isolation } : {}),
     ...(call.reservation_id ? { reservation_id: call.reservation_id } : {}),
   };

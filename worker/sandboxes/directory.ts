@@ -1,4 +1,4 @@
-/** Keeps the directory as this worker's records are: after the bus was away, and after writes that it did not confirm. */
+/** Keeps the directory as this worker's records are: after the bus was away, after writes that it did not confirm, and after a standstill. */
 import { every, inBackground } from "../../shared/util/background.ts";
 import type { WorkerContext } from "../context.ts";
 import { reconcileSnapshots } from "../snapshots/reconcile.ts";
@@ -9,20 +9,36 @@ const failure = "the directory could not be brought up to date";
 
 /** Begins with that. Returns a function that ends it. */
 export function keepDirectory(context: WorkerContext): () => void {
-  const { storage, log, isDirectoryUnsure } = context;
+  const { storage, log, stalls, isDirectoryUnsure } = context;
   let isBusy = false;
-  const bringUpToDate = async (): Promise<void> => {
+  let stallsSeen = stalls.times;
+  const alone = async (action: () => Promise<void>): Promise<void> => {
     if (isBusy) return;
     isBusy = true;
     try {
-      await catchUp(context);
-      await reconcileSnapshots(context);
+      await action();
     } finally {
       isBusy = false;
     }
   };
+  const bringUpToDate = (): Promise<void> =>
+    alone(async () => {
+      await catchUp(context);
+      await reconcileSnapshots(context);
+    });
+  /** Gateways that took this process for gone while it stood still have marked what was deleted. Only now all of them know that it is back. */
+  const afterStall = (times: number): Promise<void> =>
+    alone(async () => {
+      await reconcileSnapshots(context);
+      stallsSeen = times;
+    });
+  const look = (): Promise<void> | undefined => {
+    if (!storage.connected) return undefined;
+    if (isDirectoryUnsure()) return bringUpToDate();
+    return stalls.suspect || stalls.times === stallsSeen ? undefined : afterStall(stalls.times);
+  };
   const forget = storage.onRestored(() => inBackground(log, failure, bringUpToDate));
-  const timer = every(lookMs, log, failure, () => (storage.connected && isDirectoryUnsure() ? bringUpToDate() : undefined));
+  const timer = every(lookMs, log, failure, look);
   return () => {
     forget();
     clearInterval(timer);

@@ -7,7 +7,7 @@ import { nextSandboxState, type SandboxEvent } from "../../shared/state/sandbox.
 import { KeyedMutex } from "../../shared/util/mutex.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
-import type { OwnEntries } from "../store/entries.ts";
+import { type OwnEntries, untold } from "../store/entries.ts";
 import type { SandboxRecord } from "../store/records.ts";
 import type { Store } from "../store/store.ts";
 import { Departures, GivenAway, isLeaving } from "./departures.ts";
@@ -131,6 +131,12 @@ export class Sandboxes {
     return this.#publish(sandbox.record);
   }
 
+  /** Records that the caller may be told of a sandbox, which the directory lists: it is kept from then on whatever happens. */
+  async acknowledge(sandbox: LiveSandbox): Promise<void> {
+    sandbox.record = { ...sandbox.record, acknowledged: true };
+    await this.#store.putSandbox(sandbox.record);
+  }
+
   /**
    * Applies an event: first the state table, then the disk, then the directory.
    *
@@ -139,7 +145,7 @@ export class Sandboxes {
    */
   async apply(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord> = {}): Promise<void> {
     await this.#change(sandbox, event, changes);
-    await this.#publish(sandbox.record);
+    await this.#publish(sandbox.record).catch(untold);
   }
 
   /**
@@ -153,8 +159,7 @@ export class Sandboxes {
     this.#become(sandbox, event, changes);
     try {
       await this.#publish(sandbox.record);
-      sandbox.record = { ...sandbox.record, acknowledged: true };
-      await this.#store.putSandbox(sandbox.record);
+      await this.acknowledge(sandbox);
     } catch (error) {
       sandbox.record = former;
       throw error;

@@ -7,6 +7,7 @@ import { openStorage } from "../../shared/bus/jetstream.ts";
 import { BucketWriter } from "../../shared/bus/kv.ts";
 import type { Bus } from "../../shared/bus/nats.ts";
 import { type Bucket, bucketStream, bucketSubject, entryKey } from "../../shared/bus/subjects.ts";
+import { SandgateError } from "../../shared/errors.ts";
 import type { Check } from "../../shared/schemas/validate.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Claim } from "../claim.ts";
@@ -38,13 +39,14 @@ export class OwnEntries<T> {
     return new OwnEntries({ ...parts, jsm, name, bucket: await BucketWriter.bind(parts.bus, name, check) });
   }
 
-  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change. The same holds for the methods below. */
+  /** @throws {SandgateError} `unavailable` when the bus does not confirm the change, `insufficient_storage`. The same holds for the methods below. */
   async put(id: string, value: T): Promise<void> {
     await this.#write(() => this.#parts.bucket.put(this.#key(id), value));
   }
 
+  /** Of an object that is gone; always `unavailable` when that is not confirmed. */
   async delete(id: string): Promise<void> {
-    await this.#write(() => this.#parts.bucket.delete(this.#key(id)));
+    await this.#write(() => this.#parts.bucket.delete(this.#key(id))).catch(untold);
   }
 
   read(id: string): Promise<T | undefined> {
@@ -100,4 +102,10 @@ export class OwnEntries<T> {
   #key(id: string): string {
     return entryKey(this.#parts.workerId, id);
   }
+}
+
+/** For a `catch`, when what was to be told has happened: whoever asked for that must not take it for refused, even where there is no room for the news. */
+export function untold(error: unknown): never {
+  if (!(error instanceof SandgateError) || error.code !== "insufficient_storage") throw error;
+  throw new SandgateError("unavailable", "the worker carries this out, but the service's storage is too full to note it; try again later", { cause: error });
 }

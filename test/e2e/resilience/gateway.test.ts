@@ -7,12 +7,14 @@ import { Agent, get, type IncomingMessage } from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import WebSocket from "ws";
 import { subprotocol } from "../../../shared/stream/session/protocol.ts";
 import { run } from "../../../systemd/base/run.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
+import { Connection } from "../../helpers/raw-http.ts";
 import {
   assertAgreement,
   assertExplicitEnd,
@@ -27,6 +29,8 @@ import {
 } from "../../helpers/resilience.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
+
+const silentMs = 2_000;
 
 const stack = await fixture(startStack({ name: "killed-gateway", gateways: 2, settings: plain }));
 const api = new Api(stack);
@@ -143,6 +147,24 @@ test("a gateway that stops answers what comes on open connections, and closes th
   await until("no further connection is taken", isRefused);
   await stopped;
   agent.destroy();
+  await stack.gateway.start();
+  await stack.ready();
+});
+
+test("a gateway that stops takes the first request of a connection that was made before, while another is there", async () => {
+  const connection = await Connection.open(stack.url);
+  const stopped = stack.gateway.stop();
+  await until("no further connection is taken", () =>
+    Connection.open(stack.url).then(
+      (further) => further.cut(),
+      () => true,
+    ),
+  );
+  // As a client does whose process gets no time.
+  await sleep(silentMs);
+  const answer = await connection.request("GET", "/v1/sandboxes/list", { "x-api-key": stack.apiKey }).answer();
+  assert.deepEqual([answer.status, answer.headers.get("connection")], [200, "close"]);
+  await stopped;
   await stack.gateway.start();
   await stack.ready();
 });

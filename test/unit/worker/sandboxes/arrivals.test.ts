@@ -1,10 +1,11 @@
-/** What is told of sandboxes on their way when the directory could not be reached, over a real nats-server and a real store. */
+/** What is told of sandboxes, also on their way, when the directory could not be reached or is full, over a real nats-server and a real store. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { SandboxEntry, WorkerClaim } from "../../../../shared/bus/entries.ts";
 import { BucketWriter } from "../../../../shared/bus/kv.ts";
-import { buckets, entryKey, peers } from "../../../../shared/bus/subjects.ts";
+import { bucketStream, buckets, entryKey, peers } from "../../../../shared/bus/subjects.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
 import { Claim } from "../../../../worker/claim.ts";
 import type { SandboxLifecycle } from "../../../../worker/sandboxes/lifecycle.ts";
@@ -67,4 +68,21 @@ test("a sandbox that another worker has does not keep the directory from being b
   await sandboxes.synchronise();
   assert.equal((await entry("sb_2"))?.moved_to, "w3");
   assert.equal((await entry("sb_3"))?.status, "running");
+});
+
+test("a deletion that has begun is not told as refused when the directory has no room for the news, and is noted when it has", async () => {
+  const { sandbox, recorded } = sandboxes.add({ ...recordOf("sb_4"), worker_id: workerId });
+  await recorded;
+  await sandboxes.announce(sandbox);
+  const { streams } = await jetstreamManager(bus.connection);
+  const { config } = await streams.info(bucketStream(buckets.sandboxes));
+  await streams.update(config.name, { ...config, max_bytes: 1 });
+  await assert.rejects(sandboxes.announce(sandbox), { code: "insufficient_storage" });
+  await assert.rejects(sandboxes.apply(sandbox, "delete"), { code: "unavailable" });
+  assert.equal(sandbox.record.status, "deleting");
+  await streams.update(config.name, config);
+  await sandboxes.apply(sandbox, "delete");
+  assert.equal((await gateway.read(entryKey(workerId, "sb_4")))?.status, "deleting");
+  await sandboxes.remove(sandbox);
+  assert.equal(await gateway.read(entryKey(workerId, "sb_4")), undefined);
 });
