@@ -2,7 +2,7 @@
 
 import { httpLoad, type LoadResult } from "../http-load.ts";
 import type { Installation } from "../installation.ts";
-import { type BareServer, startBareServer } from "../peers/bare-server.ts";
+import { type BareServer, startBareServer } from "../peers/peer.ts";
 import { compare, own, type Row } from "../rows.ts";
 import { percentile } from "../statistics.ts";
 import { roundsOf, type Setting } from "./setting.ts";

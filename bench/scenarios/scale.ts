@@ -1,0 +1,163 @@
+/**
+ * A gateway of a large installation: real NATS and real gateways, and 200 workers that only lack containers. Everything runs on one
+ * machine, so that what a gateway uses of its CPU says more than the time of a call.
+ */
+import { once } from "node:events";
+import WebSocket from "ws";
+import { subprotocol } from "../../shared/stream/session/protocol.ts";
+import { newId } from "../../shared/util/ids.ts";
+import { pause } from "../../shared/waiting.ts";
+import { prefer } from "../../systemd/supervisor/priority.ts";
+import { secretsOf } from "../../systemd/supervisor/bus-identities.ts";
+import { residentBytes } from "../../test/helpers/prepare.ts";
+import { type Stack, startStack } from "../../test/helpers/stack.ts";
+import { cpuMsOf } from "../cpu.ts";
+import { HttpClient } from "../http.ts";
+import { httpLoad, type LoadResult } from "../http-load.ts";
+import { atRate, inParallel, timed } from "../measure.ts";
+import type { FleetOrder } from "../peers/fleet.ts";
+import { startPeer } from "../peers/peer.ts";
+import { compare, own, type Row, rowOf } from "../rows.ts";
+import { percentile, percentilesOf } from "../statistics.ts";
+import { roundsOf, type Setting } from "./setting.ts";
+
+const workerCount = 200;
+const sandboxCount = 20_000;
+const socketCount = 10_000;
+const [listsPerSecond, createsPerSecond] = [100, 10];
+const atOnce = 64;
+const pageSize = 20;
+const roundS = 1;
+/** By then, what was just made is written and cleaned up. */
+const settleMs = 3_000;
+const idleMs = 5_000;
+const unknown = percentilesOf([]);
+const MB = 1_000_000;
+
+const size = `${sandboxCount.toLocaleString("en")} sandboxes of ${workerCount} workers`;
+export const largeListTask = `list, ${size}`;
+export const largeCreateTask = `create, ${size}`;
+export const gatewaysTask = "list, by CPU time of the gateways";
+export const oneGateway = "one gateway";
+export const memoryTask = `memory of a gateway, ${size}`;
+export const idleTask = `CPU of a gateway, ${size}, no calls`;
+export const socketsTask = `${socketCount.toLocaleString("en")} idle WebSockets`;
+
+export async function scale(setting: Setting): Promise<Row[]> {
+  const { say } = setting;
+  const ids = Array.from({ length: workerCount }, (_, index) => `played-${index}`);
+  const limits = { SANDGATE_ENTERPRISE_SANDBOXES: String(2 * sandboxCount), SANDGATE_SESSION_SOCKETS_MAX: String(socketCount) };
+  const stack = await startStack({ name: "bench-scale", workers: 0, otherWorkers: ids, gateways: 2, settings: limits });
+  try {
+    for (const { pid } of [stack.nats, ...stack.gateways]) prefer(pid);
+    say(`starting ${workerCount} workers`);
+    const fleet = await startPeer("fleet.ts", JSON.stringify(orderOf(stack, ids)));
+    const api = new HttpClient(stack.url, stack.apiKey);
+    try {
+      await Promise.all(stack.urls.map((url) => stack.ready(url)));
+      return await measure(setting, stack, api);
+    } finally {
+      api.close();
+      fleet.stop();
+    }
+  } finally {
+    await stack[Symbol.asyncDispose]();
+  }
+}
+
+function orderOf({ natsUrl, instance }: Stack, ids: readonly string[]): FleetOrder {
+  const secrets = secretsOf(instance);
+  const workers = ids.map((id) => ({ id, secretsFile: secrets.worker(id) }));
+  return { natsUrl: `nats://${new URL(natsUrl).host}`, natsCa: secrets.certificate, workers };
+}
+
+async function measure(setting: Setting, stack: Stack, api: HttpClient): Promise<Row[]> {
+  return [...(await byGateways(setting, stack)), ...(await ofMany(setting, stack, api)), ...(await idleSockets(setting, stack, api))];
+}
+
+/** What gateways answer for each second of CPU time, which is what they would answer if each had a CPU of its own. */
+async function byGateways(setting: Setting, { urls, gateways, apiKey }: Stack): Promise<Row[]> {
+  const perCpuSecond = async (index: number): Promise<number> => {
+    const pid = gateways[index]?.pid ?? 0;
+    const usedMs = cpuMsOf(pid);
+    const { requests }: LoadResult = await httpLoad({ url: `${urls[index]}/v1/sandboxes/list`, headers: { "x-api-key": apiKey }, durationS: roundS });
+    return (requests * 1_000) / (cpuMsOf(pid) - usedMs);
+  };
+  const msPerCall = (perSecond: number): { ms: number } => ({ ms: 1_000 / perSecond });
+  const contenders = [
+    { name: own, measure: async () => msPerCall((await Promise.all([perCpuSecond(0), perCpuSecond(1)])).reduce((sum, rate) => sum + rate)) },
+    // One of them counts for the key, and the other one asks it: the one that does better stands for a gateway that is alone.
+    { name: oneGateway, measure: async () => msPerCall(Math.max(await perCpuSecond(0), await perCpuSecond(1))) },
+  ] as const;
+  const rate = (ms: readonly number[]) => ({ value: 1_000 / percentile(ms, 0.5), unit: "calls/s" as const });
+  return compare(gatewaysTask, contenders, roundsOf(setting, gatewaysTask, { share: 0.3, warmUp: 1 }), rate);
+}
+
+/** One account has all sandboxes, and reads pages of its list anywhere in it while others of its calls change it. */
+async function ofMany({ budgetMs, random, signal, say }: Setting, { gateway }: Stack, api: HttpClient): Promise<Row[]> {
+  const [bytesBefore, made] = [residentBytes(gateway.pid), { count: 0 }];
+  await inParallel(atOnce, sandboxCount, async () => {
+    signal.throwIfAborted();
+    if (made.count++ % 1_000 === 0) say(`creating ${made.count - 1} of ${sandboxCount}`);
+    await create(api);
+    return 0;
+  });
+  const bytes = residentBytes(gateway.pid) - bytesBefore;
+  say(idleTask);
+  await pause(settleMs, signal);
+  const usedMs = cpuMsOf(gateway.pid);
+  await pause(idleMs, signal);
+  const idleMsPerS = ((cpuMsOf(gateway.pid) - usedMs) * 1_000) / idleMs;
+  say(`${largeListTask}, ${listsPerSecond} a second beside ${createsPerSecond} creates`);
+  const pages = sandboxCount / pageSize;
+  const removals: Promise<unknown>[] = [];
+  const createAndRemove = async (): Promise<void> => {
+    const { id } = await create(api);
+    removals.push(api.json({ method: "DELETE", path: `/v1/sandboxes/${id}/delete` }).catch((error: unknown) => error));
+  };
+  const [lists, creates] = await Promise.all([
+    atRate(listsPerSecond, budgetMs * 0.5, signal, () => api.json({ method: "GET", path: `/v1/sandboxes/list?page=${1 + Math.floor(random() * pages)}&page_size=${pageSize}` })),
+    atRate(createsPerSecond, budgetMs * 0.5, signal, createAndRemove),
+  ]);
+  const failure = (await Promise.all(removals)).find((result) => result instanceof Error);
+  if (failure) throw failure;
+  return [
+    rowOf(largeListTask, own, lists, { rate: { value: listsPerSecond, unit: "calls/s" } }),
+    rowOf(largeCreateTask, own, creates, { rate: { value: createsPerSecond, unit: "calls/s" } }),
+    { task: memoryTask, contender: own, n: 1, ...unknown, use: { value: bytes / MB, unit: "MB" } },
+    { task: idleTask, contender: own, n: 1, ...unknown, use: { value: idleMsPerS, unit: "ms/s" } },
+  ];
+}
+
+const create = (api: HttpClient): Promise<{ id: string }> => api.json({ method: "POST", path: "/v1/sandboxes/create", json: { image: "default" } });
+
+/** Clients of sessions in which nothing happens. */
+async function idleSockets({ signal, say }: Setting, { gateway, url, apiKey }: Stack, api: HttpClient): Promise<Row[]> {
+  const { data } = await api.json<{ data: { id: string }[] }>({ method: "GET", path: `/v1/sandboxes/list?page_size=${pageSize}` });
+  const before = residentBytes(gateway.pid);
+  const sockets: WebSocket[] = [];
+  try {
+    const { latencies } = await inParallel(atOnce, socketCount, () => {
+      signal.throwIfAborted();
+      if (sockets.length % 1_000 === 0) say(`${socketsTask}: ${sockets.length} are open`);
+      const { id } = data[sockets.length % data.length] as { id: string };
+      const socket = new WebSocket(`${url.replace("http", "ws")}/v1/sandboxes/${id}/session`, [subprotocol], { headers: { "x-api-key": apiKey }, perMessageDeflate: false });
+      sockets.push(socket);
+      return timed(() => attached(socket));
+    });
+    await pause(settleMs, signal);
+    const open = sockets.filter(({ readyState }) => readyState === WebSocket.OPEN).length;
+    if (open !== socketCount) throw new Error(`only ${open} of ${socketCount} WebSockets stayed open`);
+    return [rowOf(socketsTask, own, latencies, { use: { value: (residentBytes(gateway.pid) - before) / MB, unit: "MB" } })];
+  } finally {
+    for (const socket of sockets) socket.terminate();
+  }
+}
+
+/** Resolves when the session has told the client that it is attached. @throws {Error} if it is not */
+async function attached(socket: WebSocket): Promise<void> {
+  await once(socket, "open");
+  socket.send(JSON.stringify({ type: "attach", session_id: newId("session") }));
+  const [message] = (await once(socket, "message")) as [Buffer];
+  if (!message.includes('"started"')) throw new Error(`the gateway said ${message}`);
+}
