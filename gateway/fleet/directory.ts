@@ -80,6 +80,9 @@ interface Ownable {
   readonly created_at_ms: number;
 }
 
+/** Always the same, so that what is made of it can be cached like that of other lists. */
+const none: readonly never[] = [];
+
 /** An index of resources by account, so that a query costs only as much as its account owns. */
 export class Owned<T extends Ownable> {
   readonly #byAccount = new Map<string, Map<string, T>>();
@@ -108,9 +111,10 @@ export class Owned<T extends Ownable> {
   of(accountId: string): readonly T[] {
     const known = this.#sorted.get(accountId);
     if (known) return known;
-    const entries = newestFirst([...(this.#byAccount.get(accountId)?.values() ?? [])]);
-    // Empty results are not cached: any account id could be asked for.
-    if (entries.length > 0) this.#sorted.set(accountId, entries);
+    const own = this.#byAccount.get(accountId);
+    if (!own) return none;
+    const entries = newestFirst([...own.values()]);
+    this.#sorted.set(accountId, entries);
     return entries;
   }
 
