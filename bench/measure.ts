@@ -146,7 +146,8 @@ export async function atRate(perSecond: number, durationMs: number, signal: Abor
   const running: Promise<number>[] = [];
   for (let number = 0; ; number++) {
     const dueMs = begunMs + (number * 1_000) / perSecond;
-    if (dueMs - begunMs >= durationMs) return Promise.all(running);
+    // At a rate of 0 the first one would never be due.
+    if (!(dueMs - begunMs < durationMs)) return Promise.all(running);
     const waitMs = dueMs - performance.now();
     if (waitMs > 0) await pause(waitMs, signal);
     const one = operation().then(() => performance.now() - dueMs);

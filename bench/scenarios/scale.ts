@@ -11,37 +11,21 @@ import { secretsOf } from "../../systemd/supervisor/bus-identities.ts";
 import { prefer } from "../../systemd/supervisor/priority.ts";
 import { residentBytes } from "../../test/helpers/prepare.ts";
 import { type Stack, startStack } from "../../test/helpers/stack.ts";
-import { cpuMsOf } from "../cpu.ts";
 import { HttpClient } from "../http.ts";
 import { httpLoad } from "../http-load.ts";
-import { atRate, inParallel, timed } from "../measure.ts";
+import { inParallel, timed } from "../measure.ts";
 import type { FleetOrder } from "../peers/fleet.ts";
 import { startBareServer, startPeer } from "../peers/peer.ts";
 import { compare, own, type Row, rowOf } from "../rows.ts";
-import { percentile, percentilesOf } from "../statistics.ts";
+import { percentile } from "../statistics.ts";
+import { atOnce, create, listPath, MB, ofMany, sandboxCount, settleMs, workerCount } from "./many.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
-const workerCount = 200;
-const sandboxCount = 20_000;
 const socketCount = 10_000;
-const [listsPerSecond, createsPerSecond] = [100, 10];
-const atOnce = 64;
-const listPath = "/v1/sandboxes/list";
-const pageSize = 20;
 const roundS = 1;
-/** By then, what was just made is written and cleaned up. */
-const settleMs = 3_000;
-const idleMs = 5_000;
-const unknown = percentilesOf([]);
-const MB = 1_000_000;
 
-const size = `${sandboxCount.toLocaleString("en")} sandboxes of ${workerCount} workers`;
-export const largeListTask = `list, ${size}`;
-export const largeCreateTask = `create, ${size}`;
 export const gatewaysTask = "list of two gateways, by their CPU time";
 export const oneGateway = "one gateway beside another busy server";
-export const memoryTask = `memory of a gateway, ${size}`;
-export const idleTask = `CPU of a gateway, ${size}, no calls`;
 export const socketsTask = `${socketCount.toLocaleString("en")} idle WebSockets`;
 
 export async function scale(setting: Setting): Promise<Row[]> {
@@ -100,46 +84,6 @@ async function byGateways(setting: Setting, { urls, gateways, apiKey }: Stack): 
     hello.stop();
   }
 }
-
-/** One account has all sandboxes, and reads pages of its list anywhere in it while others of its calls change it. */
-async function ofMany({ budgetMs, random, signal, say }: Setting, { gateway }: Stack, api: HttpClient): Promise<Row[]> {
-  const [bytesBefore, made] = [residentBytes(gateway.pid), { count: 0 }];
-  await inParallel(atOnce, sandboxCount, async () => {
-    signal.throwIfAborted();
-    if (made.count++ % 1_000 === 0) say(`creating ${made.count - 1} of ${sandboxCount}`);
-    await create(api);
-    return 0;
-  });
-  const bytes = residentBytes(gateway.pid) - bytesBefore;
-  say(idleTask);
-  await pause(settleMs, signal);
-  const usedMs = cpuMsOf(gateway.pid);
-  await pause(idleMs, signal);
-  const idleMsPerS = ((cpuMsOf(gateway.pid) - usedMs) * 1_000) / idleMs;
-  say(`${largeListTask}, ${listsPerSecond} a second beside ${createsPerSecond} creates`);
-  const pages = sandboxCount / pageSize;
-  const removals: Promise<unknown>[] = [];
-  const createAndRemove = async (): Promise<void> => {
-    const { id } = await create(api);
-    removals.push(api.json({ method: "DELETE", path: `/v1/sandboxes/${id}/delete` }).catch((error: unknown) => error));
-  };
-  const [lists, creates] = await Promise.all([
-    atRate(listsPerSecond, budgetMs * 0.5, signal, () =>
-      api.json({ method: "GET", path: `${listPath}?page=${1 + Math.floor(random() * pages)}&page_size=${pageSize}` }),
-    ),
-    atRate(createsPerSecond, budgetMs * 0.5, signal, createAndRemove),
-  ]);
-  const failure = (await Promise.all(removals)).find((result) => result instanceof Error);
-  if (failure) throw failure;
-  return [
-    rowOf(largeListTask, own, lists, { rate: { value: listsPerSecond, unit: "calls/s" } }),
-    rowOf(largeCreateTask, own, creates, { rate: { value: createsPerSecond, unit: "calls/s" } }),
-    { task: memoryTask, contender: own, n: 1, ...unknown, use: { value: bytes / MB, unit: "MB" } },
-    { task: idleTask, contender: own, n: 1, ...unknown, use: { value: idleMsPerS, unit: "ms/s" } },
-  ];
-}
-
-const create = (api: HttpClient): Promise<{ id: string }> => api.json({ method: "POST", path: "/v1/sandboxes/create", json: { image: "default" } });
 
 /** Clients of sessions in which nothing happens. */
 async function idleSockets({ signal, say }: Setting, { gateway, url, apiKey }: Stack, api: HttpClient): Promise<Row[]> {
