@@ -1,4 +1,5 @@
 /** Measuring contenders in turns. */
+import { pause } from "../shared/waiting.ts";
 import { Sequence } from "./sequence.ts";
 
 /** One implementation of a task: Sandgate, or a peer it is compared with. */
@@ -133,4 +134,25 @@ export async function inParallel(clients: number, total: number, operation: () =
   };
   const wallMs = await timed(() => Promise.all(Array.from({ length: clients }, client)));
   return { latencies, wallMs };
+}
+
+/**
+ * Starts operations at a fixed rate, whatever has become of those before them.
+ *
+ * @returns the milliseconds of each, from when it was due
+ */
+export async function atRate(perSecond: number, durationMs: number, signal: AbortSignal, operation: () => Promise<unknown>): Promise<number[]> {
+  const begunMs = performance.now();
+  const running: Promise<number>[] = [];
+  for (let number = 0; ; number++) {
+    const dueMs = begunMs + (number * 1_000) / perSecond;
+    // At a rate of 0 the first one would never be due.
+    if (!(dueMs - begunMs < durationMs)) return Promise.all(running);
+    const waitMs = dueMs - performance.now();
+    if (waitMs > 0) await pause(waitMs, signal);
+    const one = operation().then(() => performance.now() - dueMs);
+    // The end of all reports a failure.
+    one.catch(() => {});
+    running.push(one);
+  }
 }

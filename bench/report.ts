@@ -20,7 +20,7 @@ export interface Report {
   readonly targets: readonly Verdict[];
 }
 
-export const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second", "Sandgate is"];
+export const headings = ["task", "by", "n", "p50 ms", "p95 ms", "p99 ms", "per second, or use", "Sandgate is"];
 /** Number of left-aligned columns. */
 export const leftAligned = 2;
 
@@ -54,8 +54,9 @@ export function certaintyOf(rows: readonly Row[]): string {
 /** One row as texts. @param isFirst whether it is the first of its task, whose name it shows */
 export function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
   const ours = ownRow(rows, row.task);
-  const compared = ours && row.contender !== own ? speedText(ours, row) : "";
-  const rate = row.rate ? `${Math.round(row.rate.value).toLocaleString("en")} ${row.rate.unit.replace("/s", "")}` : "";
+  const compared = ours && row.contender !== own && !row.use ? speedText(ours, row) : "";
+  const use = row.use ? `${precise(row.use.value)} ${row.use.unit}` : "";
+  const rate = row.rate ? `${Math.round(row.rate.value).toLocaleString("en")} ${row.rate.unit.replace("/s", "")}` : use;
   return [isFirst ? row.task : "", row.contender, row.n.toLocaleString("en"), precise(row.p50), precise(row.p95), precise(row.p99), rate, compared];
 }
 

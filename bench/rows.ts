@@ -11,12 +11,14 @@ export interface Row extends Percentiles {
   readonly n: number;
   /** Throughput; if present, contenders are compared by it. */
   readonly rate?: { readonly value: number; readonly unit: "calls/s" | "MB/s" };
+  /** What it takes. */
+  readonly use?: { readonly value: number; readonly unit: "MB" | "ms/s" };
   /** Of a peer that took turns with Sandgate: how many times as fast Sandgate is. */
   readonly speed?: Estimate | "too few rounds";
 }
 
 /** A row of timings in milliseconds. */
-export function rowOf(task: string, contender: string, latencies: readonly number[], more: Pick<Row, "rate" | "speed"> = {}): Row {
+export function rowOf(task: string, contender: string, latencies: readonly number[], more: Pick<Row, "rate" | "use" | "speed"> = {}): Row {
   return { task, contender, n: latencies.length, ...percentilesOf(latencies), ...more };
 }
 

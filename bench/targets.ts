@@ -6,8 +6,10 @@ import { executeTask } from "./scenarios/execute.ts";
 import { besideExecuteTask } from "./scenarios/fairness.ts";
 import { manyTask, smallTasks } from "./scenarios/files.ts";
 import { hostileTask, quietContender } from "./scenarios/hostile.ts";
-import { listSizes, listTask } from "./scenarios/list.ts";
+import { listSizes, listTask, steadyTask } from "./scenarios/list.ts";
+import { largeCreateTask, largeListTask } from "./scenarios/many.ts";
 import { memorySizes, memoryTasks } from "./scenarios/memory.ts";
+import { gatewaysTask, oneGateway, socketsTask } from "./scenarios/scale.ts";
 import { bareEcho, echoTask, outputTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
 import { cloneTask, largeSize, pauseTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
 import { streamTasks } from "./scenarios/stream.ts";
@@ -69,6 +71,20 @@ const below =
   (msMax: number, digits: number): Judge =>
   ({ p50 }) => ({ measured: `${p50.toFixed(digits)} ms`, met: p50 < msMax });
 
+const slowestBelow =
+  (msMax: number): Judge =>
+  ({ p99 }) => ({ measured: `${p99.toFixed(1)} ms`, met: p99 < msMax });
+
+/** Milliseconds of a call at 70 % of what the gateway can answer, and in an installation of many sandboxes and workers. */
+const steadyMsMax = 5;
+const largeListMsMax = 10;
+const largeCreateMsMax = 20;
+
+const takes =
+  (MBMax: number): Judge =>
+  ({ use }) => ({ measured: `${(use?.value ?? Number.NaN).toFixed(0)} MB`, met: (use?.value ?? Number.NaN) < MBMax });
+const socketsMBMax = 200;
+
 /** How many times as long as in quiet a command may take beside a sandbox that floods everything. */
 const hostileTimesMax = 2;
 const calm = atMost(hostileTimesMax, (row, quiet) => row.p99 / quiet.p99);
@@ -92,10 +108,17 @@ const targets: readonly Target[] = [
   ...Object.values(smallTasks).map((task): Target => [task, executeTask, `${task} takes at most 1.5 times as long as ${executeTask} (p50)`, atMost(1.5)]),
   [manyTask, own, `${manyTask}: less than 1 s (p50)`, below(1_000, 0)],
   [outputTask, "podman exec", "a session streams at least a third as fast as podman exec", atLeast(1 / 3)],
-  ...listSizes.map((size): Target => {
-    const text = `list (${size} sandboxes) answers at least 60 % of the calls/s of bare uWebSockets.js`;
-    return [listTask(size), "bare uWebSockets.js", text, atLeast(0.6)];
+  ...listSizes.flatMap((size): Target[] => {
+    const text = `list (${size} sandboxes) answers at least 60 % of the calls of bare uWebSockets.js for the same CPU time`;
+    return [
+      [listTask(size), "bare uWebSockets.js", text, atLeast(0.6)],
+      [steadyTask(size), own, `${steadyTask(size)}: less than ${steadyMsMax} ms (p99)`, slowestBelow(steadyMsMax)],
+    ];
   }),
+  [gatewaysTask, oneGateway, "two gateways answer at least 1.6 times the calls of one, each with a CPU of its own", fasterBy(1.6)],
+  [largeListTask, own, `${largeListTask}: less than ${largeListMsMax} ms (p99)`, slowestBelow(largeListMsMax)],
+  [largeCreateTask, own, `${largeCreateTask}: less than ${largeCreateMsMax} ms (p99)`, slowestBelow(largeCreateMsMax)],
+  [socketsTask, own, `${socketsTask}: less than ${socketsMBMax} MB of the gateway's memory`, takes(socketsMBMax)],
   ...[...snapshotSizes, largeSize].flatMap(({ name }): Target[] => {
     const target = (task: string, peer: string, what: string, times: number): Target => {
       const text = `${what} (${name}) takes at most ${times} times as long as ${peer} (p50)`;

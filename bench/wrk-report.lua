@@ -1,4 +1,14 @@
--- Prints what http-load.ts needs as the last line; times in milliseconds.
+-- Prints what http-load.ts needs as the last line; times in milliseconds. With an argument, each connection rests between an answer
+-- and its next request, for so many milliseconds on average, by chance, so that connections do not keep step.
+function init(args)
+  local restMs = tonumber(args[1])
+  if restMs then
+    function delay()
+      return math.random(0, 2 * restMs)
+    end
+  end
+end
+
 function done(summary, latency)
   local errors = summary.errors
   print(string.format(

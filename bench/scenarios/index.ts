@@ -7,6 +7,7 @@ import { files } from "./files.ts";
 import { floodsAlone, hostile } from "./hostile.ts";
 import { list } from "./list.ts";
 import { memory } from "./memory.ts";
+import { scale } from "./scale.ts";
 import { session } from "./session.ts";
 import type { Scenario } from "./setting.ts";
 import { largeSnapshot, snapshot } from "./snapshot.ts";
@@ -16,7 +17,8 @@ import { stream } from "./stream.ts";
 export const largeScenario = "snapshot-10GB";
 export const memoryScenario = "memory";
 export const floodsScenario = "floods";
-export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario];
+export const scaleScenario = "scale";
+export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario, scaleScenario];
 
 /** In the order in which they run: `list` starts without sandboxes. */
 export const scenarios = {
@@ -24,6 +26,7 @@ export const scenarios = {
   [largeScenario]: largeSnapshot,
   [memoryScenario]: memory,
   [floodsScenario]: floodsAlone,
+  [scaleScenario]: scale,
 } satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;
@@ -35,6 +38,7 @@ const seconds: Readonly<Record<ScenarioName, number>> = {
   [largeScenario]: 180,
   [memoryScenario]: 120,
   [floodsScenario]: 60,
+  [scaleScenario]: 40,
 };
 
 export const allSecondsOf = (names: readonly ScenarioName[]): number => names.reduce((sum, name) => sum + seconds[name], 0);

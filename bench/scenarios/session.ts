@@ -1,7 +1,7 @@
 /** Live sessions: echo time of a keystroke, start-up time, and throughput of large output. */
 import type { Installation } from "../installation.ts";
 import { type Contender, inParallel, timed, timing } from "../measure.ts";
-import { startBareServer } from "../peers/bare-server.ts";
+import { startBareServer } from "../peers/peer.ts";
 import { compare, own, type Row } from "../rows.ts";
 import { BenchSession, type Echo, openEcho } from "../session-client.ts";
 import { percentile } from "../statistics.ts";

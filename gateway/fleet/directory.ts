@@ -1,7 +1,7 @@
 /** What all workers have of one kind, in memory, by id and by account. */
 import { errors } from "../../shared/known-errors.ts";
 import { isId } from "../../shared/util/ids.ts";
-import { newestFirst } from "../../shared/util/newest-first.ts";
+import { newestFirst, placeOf } from "../../shared/util/newest-first.ts";
 import type { EntryMirror } from "./entries.ts";
 
 type Kind = "sandbox" | "snapshot";
@@ -80,11 +80,12 @@ interface Ownable {
   readonly created_at_ms: number;
 }
 
+/** Always the same, so that what is made of it can be cached like that of other lists. */
+const none: readonly never[] = [];
+
 /** An index of resources by account, so that a query costs only as much as its account owns. */
 export class Owned<T extends Ownable> {
-  readonly #byAccount = new Map<string, Map<string, T>>();
-  /** Sorted on first use, and dropped when the account's entries change. */
-  readonly #sorted = new Map<string, readonly T[]>();
+  readonly #byAccount = new Map<string, Belongings<T>>();
   /** The account of each id, which a deletion does not carry. */
   readonly #accountOf = new Map<string, string>();
 
@@ -92,30 +93,54 @@ export class Owned<T extends Ownable> {
   set(id: string, entry: T | undefined): void {
     const accountId = entry?.account_id ?? this.#accountOf.get(id);
     if (accountId === undefined) return;
-    const own = this.#byAccount.get(accountId) ?? new Map<string, T>();
-    this.#sorted.delete(accountId);
+    const own = this.#byAccount.get(accountId) ?? new Belongings<T>();
+    own.set(id, entry);
     if (entry) {
       this.#accountOf.set(id, accountId);
-      this.#byAccount.set(accountId, own.set(id, entry));
+      this.#byAccount.set(accountId, own);
     } else {
       this.#accountOf.delete(id);
-      own.delete(id);
       if (own.size === 0) this.#byAccount.delete(accountId);
     }
   }
 
-  /** All of an account, newest first. */
+  /** All of an account, newest first. Another list after every change. */
   of(accountId: string): readonly T[] {
-    const known = this.#sorted.get(accountId);
-    if (known) return known;
-    const entries = newestFirst([...(this.#byAccount.get(accountId)?.values() ?? [])]);
-    // Empty results are not cached: any account id could be asked for.
-    if (entries.length > 0) this.#sorted.set(accountId, entries);
-    return entries;
+    return this.#byAccount.get(accountId)?.sorted() ?? none;
   }
 
   /** The number of entries of each account that has any. */
   *counts(): Generator<readonly [accountId: string, count: number]> {
     for (const [accountId, own] of this.#byAccount) yield [accountId, own.size];
+  }
+}
+
+/** What one account owns. Changes keep the order, because to sort thousands of entries anew takes milliseconds. */
+class Belongings<T extends Ownable> {
+  readonly #byId = new Map<string, T>();
+  /** Made on first use. */
+  #sorted: T[] | undefined;
+  /** Whether somebody has the list, so that a change must be one of a copy. */
+  #isShared = false;
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  set(id: string, entry: T | undefined): void {
+    const former = this.#byId.get(id);
+    if (entry) this.#byId.set(id, entry);
+    else this.#byId.delete(id);
+    if (!this.#sorted) return;
+    if (this.#isShared) this.#sorted = this.#sorted.slice();
+    this.#isShared = false;
+    if (former) this.#sorted.splice(placeOf(former, this.#sorted), 1);
+    if (entry) this.#sorted.splice(placeOf(entry, this.#sorted), 0, entry);
+  }
+
+  sorted(): readonly T[] {
+    this.#sorted ??= newestFirst([...this.#byId.values()]);
+    this.#isShared = true;
+    return this.#sorted;
   }
 }

@@ -1,20 +1,37 @@
 /** The sandboxes of all workers, in memory. */
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
 import { until } from "../../shared/waiting.ts";
-import { Directory } from "./directory.ts";
+import { Directory, Owned } from "./directory.ts";
 import type { EntryMirror } from "./entries.ts";
 
 const pollMs = 50;
 
+const isShown = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating" || status === "moving";
+
 export class SandboxDirectory extends Directory<SandboxEntry> {
+  /** What lists show, apart, so that a page of one costs no more for those that it does not show. */
+  readonly #shown = new Owned<SandboxEntry>();
   readonly #ofKey = new Map<string, Set<string>>();
   /** By reservation, the id of the sandbox that was made with it. */
   readonly #reservations = new Map<string, string>();
 
   constructor(mirror: EntryMirror<SandboxEntry>) {
     super("sandbox", mirror);
-    for (const entry of mirror.values()) this.#index(entry);
-    mirror.onChange((_id, entry, former) => (entry ? this.#index(entry) : former && this.#unindex(former)));
+    const show = (id: string, entry: SandboxEntry | undefined): void => this.#shown.set(id, entry && isShown(entry) ? entry : undefined);
+    for (const entry of mirror.values()) {
+      this.#index(entry);
+      show(entry.id, entry);
+    }
+    mirror.onChange((id, entry, former) => {
+      if (entry) this.#index(entry);
+      else if (former) this.#unindex(former);
+      show(id, entry);
+    });
+  }
+
+  /** What lists show to an account, newest first. Another list after every change of it. */
+  shownTo(accountId: string): readonly SandboxEntry[] {
+    return this.#shown.of(accountId);
   }
 
   /**

@@ -119,10 +119,8 @@ export async function withReservation<T>({ reservations }: GatewayContext, calle
 }
 
 export function listSandboxes(context: GatewayContext, { caller, query }: Call<PageQuery, unknown>): Answer<SandboxPage> {
-  return pageOf(context.sandboxes.ofAccount(caller.account.id), query);
+  return pageOf(context.sandboxes.shownTo(caller.account.id), query);
 }
-
-const isShown = ({ status }: SandboxEntry): boolean => status === "running" || status === "creating" || status === "moving";
 
 // A list is replaced when one of its sandboxes changes; until then its pages can be cached.
 const pagesOf = new WeakMap<readonly SandboxEntry[], Map<number, JsonText<SandboxPage>>>();
@@ -134,9 +132,8 @@ function pageOf(list: readonly SandboxEntry[], query: PageQuery): JsonText<Sandb
   const name = page * pageSizeMax + page_size;
   const known = pages.get(name);
   if (known) return known;
-  const shown = list.filter(isShown);
-  const { from, to, pagination } = paginationOf(shown.length, query);
-  const data = shown.slice(from, to).map(presentJson).join(",");
+  const { from, to, pagination } = paginationOf(list.length, query);
+  const data = list.slice(from, to).map(presentJson).join(",");
   const body = Buffer.from(`{"data":[${data}],"pagination":${JSON.stringify(pagination)}}\n`) as Uint8Array as JsonText<SandboxPage>;
   if (pages.size >= pagesKeptMax) pages.clear();
   pagesOf.set(list, pages.set(name, body));
@@ -147,7 +144,7 @@ function pageOf(list: readonly SandboxEntry[], query: PageQuery): JsonText<Sandb
 export function findSandboxes(context: GatewayContext, { caller, query }: Call<FindQuery, unknown>): FoundSandboxes {
   const { name } = query;
   const isMeant = (entry: SandboxEntry): boolean => entry.name === name || entry.id.startsWith(name) || entry.id.startsWith(`sb_${name}`);
-  const found = context.sandboxes.ofAccount(caller.account.id).filter((entry) => isShown(entry) && isMeant(entry));
+  const found = context.sandboxes.shownTo(caller.account.id).filter(isMeant);
   return { data: found.slice(0, foundMax).map(present) };
 }
 

@@ -31,6 +31,8 @@ export interface StackOptions {
   readonly workersThrough?: readonly string[];
   /** Where the workers keep what is theirs, their sandboxes included; images are those of all tests. In the folder of the installation when absent. */
   readonly workersDir?: string;
+  /** Workers that whoever starts this runs: they only get their secrets. Without others, the stack is there before it is ready. */
+  readonly otherWorkers?: readonly string[];
   /** Whether the privileged helper is a process of its own for each connection of a worker, as with systemd, and not this one. */
   readonly helperProcess?: boolean;
 }
@@ -134,7 +136,17 @@ export class Stack implements AsyncDisposable {
 
 /** Starts an installation and resolves when it is ready. */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const { name, workers = 1, gateways = 1, settings = {}, environment = {}, gatewaysThrough = [], workersThrough = [], workersDir } = options;
+  const {
+    name,
+    workers = 1,
+    gateways = 1,
+    settings = {},
+    environment = {},
+    gatewaysThrough = [],
+    workersThrough = [],
+    workersDir,
+    otherWorkers = [],
+  } = options;
   const dataDir = mkdtempSync(join(tmpdir(), `sandgate-${name}-`));
   const instance = await testInstance(dataDir, settings);
   if (workersDir !== undefined) borrowImages(instance);
@@ -144,7 +156,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     return dir;
   };
   const workerIds = Array.from({ length: workers }, (_, index) => `test-${randomBytes(6).toString("hex")}-${index}`);
-  const nats = await configureNats(instance, workerIds);
+  const nats = await configureNats(instance, [...workerIds, ...otherWorkers]);
   const apiKey = await apiKeyOf(instance);
   const common = {
     // Without warm containers, a test finds only the containers that it created.
@@ -204,7 +216,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   try {
     await stack.nats.start();
     await Promise.all([...stack.workers, ...stack.gateways].map((process) => process.start()));
-    await Promise.all(stack.urls.map((url) => stack.ready(url)));
+    if (workers > 0) await Promise.all(stack.urls.map((url) => stack.ready(url)));
     return stack;
   } catch (error) {
     await stack[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 /** How `npm run bench` measures in turns, and what it says of the ratio. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Contender, takeTurns, timing } from "../../../bench/measure.ts";
+import { atRate, type Contender, takeTurns, timing } from "../../../bench/measure.ts";
 import { parseOptions } from "../../../bench/options.ts";
 import { sectionOf, withSection } from "../../../bench/readme.ts";
 import { certaintyOf } from "../../../bench/report.ts";
@@ -82,6 +82,27 @@ test("rounds end when the ratio is known, or when the time is over, but not befo
   assert.ok(steady >= 5 && steady < 20, `${steady}`);
   assert.ok((await count(40, 60_000)) > 3 * steady);
   assert.equal(await count(40, 0), 3);
+});
+
+test("at a fixed rate, operations begin when they are due, whatever those before them take, and their times count from then", async () => {
+  const { signal } = new AbortController();
+  const release = Promise.withResolvers<void>();
+  let begun = 0;
+  const stuck = atRate(1_000, 20, signal, () => {
+    if (++begun === 20) release.resolve();
+    return release.promise;
+  });
+  const latencies = await stuck;
+  assert.equal(latencies.length, 20, "none waits for the one before it");
+  assert.ok(
+    latencies.every((ms, index) => index === 0 || ms <= (latencies[index - 1] ?? 0)),
+    "all end together, and those that were due first have taken longest",
+  );
+  assert.deepEqual(await atRate(0, 20, signal, () => assert.fail("none is due")), []);
+  await assert.rejects(
+    atRate(1_000, 20, signal, () => Promise.reject(new Error("refused"))),
+    /refused/,
+  );
 });
 
 test("a row of a peer says how many times as fast Sandgate is, and how sure that is", () => {

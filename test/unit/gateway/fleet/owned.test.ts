@@ -5,7 +5,9 @@ import { Owned } from "../../../../gateway/fleet/directory.ts";
 import type { EntryMirror } from "../../../../gateway/fleet/entries.ts";
 import { SandboxDirectory } from "../../../../gateway/fleet/sandboxes.ts";
 import type { SandboxEntry } from "../../../../shared/bus/entries.ts";
+import { newestFirst } from "../../../../shared/util/newest-first.ts";
 import { entryOf as published } from "../../../../worker/sandboxes/registry.ts";
+import { seededRandom } from "../../../helpers/random.ts";
 import { recordOf } from "../../worker/fixtures/records.ts";
 
 const entryOf = (id: string, account_id: string, created_at_ms: number): SandboxEntry => ({ ...published(recordOf(id)), account_id, created_at_ms });
@@ -38,6 +40,24 @@ test("each account has its own, newest first, as they come, change and go", () =
   );
   owned.set("sb_2", undefined);
   assert.deepEqual([idsOf("b"), [...owned.counts()]], [[], [["a", 2]]]);
+});
+
+test("a list that somebody has does not change, and the next one is in order, whatever comes, changes and goes", () => {
+  const [owned, expected, random] = [new Owned<SandboxEntry>(), new Map<string, SandboxEntry>(), seededRandom(5)];
+  const below = (count: number): number => Math.floor(random() * count);
+  for (let step = 0; step < 2_000; step++) {
+    const id = `sb_${below(60)}`;
+    // Few times, so that many are equal.
+    const entry = random() < 0.6 ? { ...entryOf(id, "a", expected.get(id)?.created_at_ms ?? below(10)), name: `name-${step}` } : undefined;
+    const had = owned.of("a");
+    const copy = [...had];
+    owned.set(id, entry);
+    if (entry) expected.set(id, entry);
+    else expected.delete(id);
+    assert.deepEqual(had, copy);
+    if (below(3) === 0) assert.deepEqual(owned.of("a"), newestFirst([...expected.values()]));
+  }
+  assert.equal(owned.of("nobody"), owned.of("stranger"), "all that own nothing share one list");
 });
 
 test("a list of one account looks at nothing of others", () => {
