@@ -80,7 +80,11 @@ export function imageBuildingPackages(administrator: Administrator): Step {
 
 /** What only `npm run bench` needs. */
 export function benchPackages(administrator: Administrator): Step {
-  return installation("Installing what the bench needs", ["wrk", "curl"].map((name) => ({ package: name, anyOf: [name] })), administrator);
+  return installation(
+    "Installing what the bench needs",
+    ["wrk", "curl"].map((name) => ({ package: name, anyOf: [name] })),
+    administrator,
+  );
 }
 
 /** What only the tests need, and what they use without the set-up that would install it. */

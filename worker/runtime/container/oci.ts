@@ -6,11 +6,11 @@
 import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
+import { type SmallFile, sendFile, writeSmall } from "../exec-server/files.ts";
 import type { Kept } from "../exec-server/keeper.ts";
 import { ownTerminal, words } from "../exec-server/message.ts";
 import { isIdleServer } from "../exec-server/server.ts";
 import { ExecServers, fitsServer, NotUnderstood } from "../exec-server/servers.ts";
-import { type SmallFile, sendFile, writeSmall } from "../exec-server/files.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
