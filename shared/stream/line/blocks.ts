@@ -3,12 +3,12 @@
  * its whole heap for what is unused every few dozen of them, which takes more CPU time than sending them.
  */
 
-/** Fits a frame of what is read aside at once, and more than a thread reads at once otherwise. */
+/** Fits a frame of all that is read from a pipe at once. */
 const blockBytes = 128 * 1024;
-/** Smaller ones have memory of their own, which costs little. */
-const leastBytes = 16 * 1024;
-/** More than these are left to V8. */
-const keptMax = 32;
+/** Smaller ones have memory of their own: they cost little, and would waste most of a block. */
+const leastBytes = 48 * 1024;
+/** As much as may be on its way. More than these are left to V8. */
+const keptMax = 16;
 
 export class Blocks {
   readonly #free: Buffer[] = [];
