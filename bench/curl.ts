@@ -13,5 +13,8 @@ export function curl({ stack }: Pick<Installation, "stack">, target: string, ...
 /** Options that send a value as JSON. */
 export const withJson = (value: object): string[] => ["--header", "content-type: application/json", "--data", JSON.stringify(value)];
 
-/** Options that send a file, without reading all of it first. */
-export const withFile = (file: string): string[] => ["--request", "POST", "--header", "content-type: application/octet-stream", "--upload-file", file];
+/** Options that send a file, without reading all of it first or asking whether to send it. */
+export const withFile = (file: string): string[] => [
+  ...["--request", "POST", "--header", "content-type: application/octet-stream", "--header", "expect:"],
+  ...["--upload-file", file],
+];

@@ -33,7 +33,10 @@ export async function download(api: Api, id: string, path: string, query = ""): 
   return { status, headers, body, error: { status, headers, body: isJson ? JSON.parse(body.toString()) : {} } };
 }
 
-/** The names of all processes in the sandbox but those of this call itself. */
+/** What a process is called that sends a file from a sandbox without a program of it. */
+export const sender = ".sandgate-file";
+
+/** The names of all processes in the sandbox but those that are always there, or belong to this call. */
 export async function processes(api: Api, id: string): Promise<string[]> {
   const { stdout } = await api.execute(
     id,
@@ -43,7 +46,7 @@ export async function processes(api: Api, id: string): Promise<string[]> {
   const self = lines.at(-1)?.split(" ")[1];
   return lines
     .slice(0, -1)
-    .filter((line) => !line.startsWith(`/proc/${self} `) && !line.includes(".sandgate-"))
+    .filter((line) => !line.startsWith(`/proc/${self} `) && (line.endsWith(sender) || !line.includes(".sandgate-")))
     .map((line) => line.split(" ")[1] ?? "");
 }
 

@@ -5,9 +5,10 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Stream } from "../../shared/stream/stream.ts";
 import type { Parts } from "../exec/json-text.ts";
 import { pump, type Sink } from "../exec/output.ts";
-import type { RunningCommand } from "../runtime/container/command.ts";
+import type { FileCommand, RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
+import { leftExitCode } from "../runtime/exec-server/files.ts";
 import { lineOf, startTool, textOf, toolFault } from "./tool.ts";
 
 // The file is opened once. Its size is that of the opened file, and exactly that many bytes are sent, which is seen to here: `head -c`
@@ -38,6 +39,8 @@ exec tar -cf - "$name"
 `;
 
 const openTimeoutMs = 10_000;
+/** The longest line with a size. */
+const sizeLineMax = 16;
 
 export interface Download {
   /** The number of bytes to come, if known in advance. */
@@ -54,11 +57,10 @@ export interface Download {
  */
 export async function openDownload(oci: OciRuntime, container: Container, file: { path: string; archive: boolean }, gone: AbortSignal): Promise<Download> {
   const { path, archive } = file;
-  const small = archive ? undefined : await oci.readSmall(container, path, AbortSignal.any([gone, AbortSignal.timeout(openTimeoutMs)]));
-  if (small?.exitCode === 0) return { size: small.content.length, send: (stream) => sendSmall(small.content, stream) };
-  if (small) throw toolFault(small.exitCode, "", path);
+  const served = archive ? undefined : await openByServer(oci, container, path, gone);
+  if (served) return served;
   const tool = await startTool(oci, container, archive ? sendTar : sendFile, [path], "none");
-  const firstLine = await untilOpened(tool, gone);
+  const firstLine = await untilOpened(tool, gone, () => lineOf(tool.stderr));
   const size = /^size (\d+)$/m.exec(firstLine)?.[1];
   if (size === undefined && !/^(tar|unknown)$/m.test(firstLine)) {
     const exitCode = await tool.exited.finally(() => tool.close());
@@ -70,28 +72,48 @@ export async function openDownload(oci: OciRuntime, container: Container, file: 
   };
 }
 
-/** The first line that the program prints. It has a timeout, because opening a file just replaced by a named pipe would hang. */
-async function untilOpened(tool: RunningCommand, gone: AbortSignal): Promise<string> {
-  const signal = AbortSignal.any([gone, AbortSignal.timeout(openTimeoutMs)]);
-  return stoppedBy(
-    signal,
-    () => void tool.kill(),
-    () => lineOf(tool.stderr),
-  );
+/** A file that the exec server of the sandbox sends; undefined if a program is to do it. @throws {SandgateError} as `openDownload` */
+async function openByServer(oci: OciRuntime, container: Container, path: string, gone: AbortSignal): Promise<Download | undefined> {
+  const tool = await oci.sendFile(container, path);
+  if (!tool) return undefined;
+  const first = await untilOpened(tool, gone, () => tool.stdout.next());
+  // Of a server of an earlier version, an exit code is not to be had.
+  const exitCode = first ? 0 : await tool.exited.catch(() => leftExitCode);
+  const [line = "", digits] = /^(\d{1,15})\n/.exec(first?.toString("latin1", 0, sizeLineMax) ?? "") ?? [];
+  if (first && digits) {
+    const size = Number(digits);
+    const early = first.subarray(line.length, line.length + size);
+    return { size, send: (stream) => sendServed(tool, stream, path, { early, size }).finally(() => tool.close()) };
+  }
+  tool.close();
+  if (exitCode === leftExitCode) return undefined;
+  throw toolFault(exitCode, "", path);
 }
 
-async function sendSmall(content: Buffer, stream: Stream): Promise<object> {
-  if (content.length > 0) await stream.write(content);
+/** What comes first of it. It has a timeout, because opening a file just replaced by a named pipe would hang. */
+async function untilOpened<T>(tool: FileCommand, gone: AbortSignal, opened: () => Promise<T>): Promise<T> {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(openTimeoutMs)]);
+  return stoppedBy(signal, () => void tool.kill(), opened);
+}
+
+/** @param early the beginning of the file, which has come with its size; all of a small one */
+async function sendServed(tool: FileCommand, stream: Stream, path: string, { early, size }: { early: Buffer; size: number }): Promise<object> {
+  if (early.length > 0) await stream.write(early);
+  if (early.length === size) return {};
+  const counted = new Counted(size - early.length, tool);
+  const run = () => Promise.all([tool.exited, pump(stream, tool.stdout, counted)]);
+  const [exitCode] = await stream.whileOpen(() => void tool.kill(), run);
+  if (exitCode > 0 && !counted.isEnded) throw notWhole(path);
   return {};
 }
 
 /** So many bytes of a file that may have more by now: then its program is ended. */
 class Counted implements Sink {
-  readonly #tool: RunningCommand;
+  readonly #tool: FileCommand;
   #left: number;
   #isEnded = false;
 
-  constructor(bytes: number, tool: RunningCommand) {
+  constructor(bytes: number, tool: FileCommand) {
     this.#left = bytes;
     this.#tool = tool;
   }
@@ -124,6 +146,9 @@ async function sendAll(tool: RunningCommand, stream: Stream, path: string, count
   const [exitCode, stderr] = await stream.whileOpen(() => void tool.kill(), run);
   if (counted?.isEnded) return {};
   // tar exits with 1 when a file changed while being read, which is no reason to withhold the archive.
-  if (exitCode > 1) throw new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(stderr) });
+  if (exitCode > 1) throw notWhole(path, stderr);
   return {};
 }
+
+const notWhole = (path: string, said = ""): SandgateError =>
+  new SandgateError("unprocessable", `the file could not be read whole: ${path}`, { reason: "inaccessible", cause: new Error(said) });

@@ -32,12 +32,15 @@ export interface StreamFrame {
   readonly message: Buffer;
 }
 
+/** Memory for frames. */
+export type Allocate = (bytes: number) => Buffer;
+
 /** Copies the parts of a message: their memory may be used again at once. @throws {SandgateError} `payload_too_large` */
-export function streamFrame(streamId: string, parts: readonly Uint8Array[]): StreamFrame {
+export function streamFrame(streamId: string, parts: readonly Uint8Array[], allocate: Allocate = Buffer.allocUnsafe): StreamFrame {
   const before = lengthBytes + 2 + streamId.length;
   const total = parts.reduce((sum, { length }) => sum + length, before);
   if (total - lengthBytes > frameBytesMax) throw new SandgateError("payload_too_large", `a message of a stream would have ${total} bytes`);
-  const bytes = Buffer.allocUnsafe(total);
+  const bytes = allocate(total);
   bytes.writeUInt32BE(total - lengthBytes, 0);
   bytes[lengthBytes] = kinds.stream;
   bytes[lengthBytes + 1] = streamId.length;

@@ -10,6 +10,7 @@ import { inTime } from "../../bus/failures.ts";
 import { SandgateError } from "../../errors.ts";
 import { deferred, within } from "../../waiting.ts";
 import { Outflow } from "../outflow.ts";
+import { Blocks } from "./blocks.ts";
 import { bareFrame, FrameReader, kinds, readStreamFrame, type StreamFrame, streamFrame } from "./frames.ts";
 
 /** The other end takes nothing for so long: it is stopped, or does not want to. */
@@ -36,6 +37,7 @@ export class Line {
   readonly #stallMs: number;
   readonly #outflow = new Outflow(() => this.#sync());
   readonly #reader = new FrameReader();
+  readonly #blocks = new Blocks();
   #untaken: StreamFrame[] = [];
   #untakenBytes = 0;
   /** Questions without an answer yet: how many of the messages kept were sent before each. */
@@ -61,7 +63,7 @@ export class Line {
 
   /** Sends a message of a stream, in parts whose memory may be used again at once. @throws {SandgateError} `payload_too_large` */
   send(streamId: string, parts: readonly Uint8Array[]): void {
-    const frame = streamFrame(streamId, parts);
+    const frame = streamFrame(streamId, parts, (bytes) => this.#blocks.take(bytes));
     this.#untaken.push(frame);
     this.#untakenBytes += frame.bytes.length;
     this.#write(frame.bytes);
@@ -146,7 +148,10 @@ export class Line {
     const question = this.#asked.shift();
     if (!question) throw new SandgateError("internal_error", "the other end of a line has answered what was not asked");
     const taken = this.#untaken.splice(0, question.upTo);
-    for (const { bytes } of taken) this.#untakenBytes -= bytes.length;
+    for (const { bytes } of taken) {
+      this.#untakenBytes -= bytes.length;
+      this.#blocks.giveBack(bytes);
+    }
     for (const later of this.#asked) later.upTo -= question.upTo;
     question.answered();
   }

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
-import { download, processes, sha256, untilNothingIsLeft, uploadRaw } from "../../helpers/files.ts";
+import { download, processes, sender, sha256, untilNothingIsLeft, uploadRaw } from "../../helpers/files.ts";
 import { atEnd, fixture } from "../../helpers/fixture.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import { sharedStack } from "../../helpers/shared.ts";
@@ -71,8 +71,8 @@ test("a download whose client reads nothing waits, and ends with it", async () =
   await run("head -c 64M /dev/urandom > /root/large");
   const wire = await request("GET", "/download?path=/root/large");
   wire.pause();
-  await runs("cat");
-  assert.ok((await processes(api, id)).includes("cat"), "the whole file was read though nobody took it");
+  await runs(sender);
+  assert.ok((await processes(api, id)).includes(sender), "the whole file was read though nobody took it");
   wire.cut();
   await untilNothingIsLeft(api, id);
 });
@@ -113,7 +113,7 @@ test("a file that grows or shrinks while it is read never comes as a wrong whole
   await growing.body?.cancel();
   const wire = await request("GET", "/download?path=/root/growing");
   wire.pause();
-  await runs("cat");
+  await runs(sender);
   await run(": > /root/growing");
   wire.resume();
   await wire.closed();

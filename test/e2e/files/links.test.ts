@@ -126,10 +126,12 @@ test("a regular file that turns into a fifo while it is opened never holds a dow
 test("the API is not misled by a sandbox that replaced its own tools", async () => {
   const odd = await api.create();
   try {
-    // Large enough to be read by them: five bytes are announced and ten come.
+    // Where they read a file, five bytes are announced and ten come.
     const tools = { stat: "5", cat: "1234567890" };
     for (const [name, says] of Object.entries(tools)) await api.execute(odd, `printf '#!/bin/sh\\necho ${says}' > /usr/bin/${name}; chmod +x /usr/bin/${name}`);
     await api.execute(odd, "truncate -s 70000 /root/one");
+    assert.equal((await download(api, odd, "/root/one")).body.length, 70_000);
+    await api.execute(odd, "kill -KILL $(grep -lx .sandgate-exec /proc/[0-9]*/comm | cut -d/ -f3)");
     // The client sees a broken connection, or no more than five.
     const answer = await download(api, odd, "/root/one").catch(() => undefined);
     assert.ok(answer === undefined || answer.body.length === 5, `${answer?.body.length} bytes`);

@@ -49,8 +49,12 @@ export function outOfMemory(command: Started, exitCode: number): { error?: strin
   return { error: "out of memory: the sandbox reached its memory limit, and the kernel ended a process" };
 }
 
-export interface RunningCommand extends Started {
+/** One that sends a file. */
+export interface FileCommand extends Started {
   readonly stdout: PipeReader;
+}
+
+export interface RunningCommand extends FileCommand {
   readonly stderr: PipeReader;
   readonly stdin: Writable | null;
 }

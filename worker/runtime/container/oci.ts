@@ -6,11 +6,11 @@
 import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { within } from "../../../shared/waiting.ts";
+import { type SmallFile, sendFile, writeSmall } from "../exec-server/files.ts";
 import type { Kept } from "../exec-server/keeper.ts";
 import { ownTerminal, words } from "../exec-server/message.ts";
 import { isIdleServer } from "../exec-server/server.ts";
 import { ExecServers, fitsServer, NotUnderstood } from "../exec-server/servers.ts";
-import { readSmall, type SmallFile, type WorkedOn, writeSmall } from "../exec-server/small-files.ts";
 import type { Host } from "../host/host.ts";
 import { firstIdOf } from "../ids/ranges.ts";
 import { openStreams, type PipeReader, writerOf } from "../process/pipes.ts";
@@ -18,7 +18,7 @@ import { killTree } from "../process/proc.ts";
 import { closeStreams, type Descriptors } from "../process/program.ts";
 import { signalGroup } from "../process/signals.ts";
 import { type Begun, RuntimeStarter } from "./by-runtime.ts";
-import type { CommandSpec, InsideTerminal, Interactive, InteractiveSpec, Output, ProcessSpec, RunningCommand, Size, Started } from "./command.ts";
+import type { CommandSpec, FileCommand, InsideTerminal, Interactive, InteractiveSpec, Output, ProcessSpec, RunningCommand, Size, Started } from "./command.ts";
 import { type Container, endUnreachable, findContainer, type Inspected, inspectContainer, isCopy, notRunning, runtimeOf } from "./container.ts";
 import type { Copies } from "./copies.ts";
 import { execServerPath } from "./first-process.ts";
@@ -121,13 +121,20 @@ export class OciRuntime {
     });
   }
 
-  /** Has the exec server of a container read a small file, see `readSmall`. */
-  readSmall(container: Container, path: string, gone: AbortSignal): Promise<WorkedOn | undefined> {
-    return this.#whileMoving(container, () => readSmall(this.#servers, container, path, gone));
+  /** Has the exec server of a container send a file to `stdout`, see `sendFile`. */
+  sendFile(container: Container, path: string): Promise<FileCommand | undefined> {
+    return this.#unlessStill(container, async () => {
+      const ranOutOfMemory = outOfMemoryWatch(container);
+      const sent = await sendFile(this.#servers, container, path);
+      if (!sent) return undefined;
+      const { kept, output } = sent;
+      const begun = { ...kept, reaper: async () => this.#servers.keeperOf(container, kept.pid) };
+      return { ...this.#controlled(begun, [{ reader: output }]), ranOutOfMemory, stdout: output, close: () => output.close() };
+    });
   }
 
   /** Has the exec server of a container write a small file, see `writeSmall`. */
-  writeSmall(container: Container, file: SmallFile, gone: AbortSignal): Promise<WorkedOn | undefined> {
+  writeSmall(container: Container, file: SmallFile, gone: AbortSignal): Promise<number | undefined> {
     return this.#whileMoving(container, () => writeSmall(this.#servers, container, file, gone));
   }
 
@@ -185,11 +192,12 @@ export class OciRuntime {
     return { ...this.#controlled(begun, streams.outputs), ...streams, inside, ranOutOfMemory };
   }
 
-  async #unlessStill<T extends Started>(container: Container, start: () => Promise<T>): Promise<T> {
+  async #unlessStill<T extends Started | undefined>(container: Container, start: () => Promise<T>): Promise<T> {
     const leave = await this.standstills.enter(container.id);
     try {
       const command = await start();
-      command.started.then(leave, leave);
+      if (command) command.started.then(leave, leave);
+      else leave();
       return command;
     } catch (error) {
       leave();

@@ -1,8 +1,7 @@
 /*
- * Small files, read and written by a keeper itself, which saves the start of a program for each. It does so with the user, the
- * capabilities, the limits and the working directory of a command. Whatever it does not expect it takes back and leaves to the
- * programs for larger files (upload.ts and download.ts), which then find the reason as well, so that there is one account of what
- * may go wrong.
+ * Files that a keeper reads, and small ones that it writes, itself, which saves the start of programs for each. It does so with the
+ * user, the capabilities, the limits and the working directory of a command. Whatever it does not expect it takes back and leaves to
+ * programs (upload.ts and download.ts), which then find the reason as well, so that there is one account of what may go wrong.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -11,13 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 enum { FILE_BYTES = 65536, PATH_BYTES = 4096 };
 /* Those of the programs, and one for what is left to them. */
-enum { DONE = 0, EXISTS = 17, IS_DIRECTORY = 21, NOT_A_FILE = 22, NOT_FOUND = 44, LEFT = 46 };
+enum { DONE = 0, CUT = 2, EXISTS = 17, IS_DIRECTORY = 21, NOT_A_FILE = 22, NOT_FOUND = 44, LEFT = 46 };
 
 static char content[FILE_BYTES];
 
@@ -43,7 +43,13 @@ static ssize_t take(int from, size_t most) {
   return length;
 }
 
-static int send_file(const char *path, int to) {
+/* Whether a pipe that is empty takes a line and so many bytes, which begin in a page of their own. */
+static int has_room(int pipe, off_t bytes) {
+  return bytes + sysconf(_SC_PAGESIZE) <= fcntl(pipe, F_GETPIPE_SZ);
+}
+
+/* Exactly as many bytes as the file has when it is opened. The kernel hands on what it holds of the file, without a copy. */
+static int send_file(const char *path, int to, void (*begin)(void)) {
   struct stat file;
   if (stat(path, &file) < 0) return errno == ENOENT || errno == ENOTDIR ? NOT_FOUND : LEFT;
   if (S_ISDIR(file.st_mode)) return IS_DIRECTORY;
@@ -51,10 +57,15 @@ static int send_file(const char *path, int to) {
   /* Waits for nobody, should it have become a named pipe meanwhile. */
   int from = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (from < 0 || fstat(from, &file) < 0) return LEFT;
-  if (!S_ISREG(file.st_mode) || file.st_size > FILE_BYTES || is_made_up(from)) return LEFT;
-  ssize_t length = take(from, file.st_size);
-  /* The pipe takes all at once, or not. */
-  return length >= 0 && write(to, content, length) == length ? DONE : LEFT;
+  if (!S_ISREG(file.st_mode) || is_made_up(from)) return LEFT;
+  if (!has_room(to, file.st_size)) begin();
+  if (dprintf(to, "%lld\n", (long long)file.st_size) < 0) return CUT;
+  for (off_t left = file.st_size; left > 0;) {
+    ssize_t more = sendfile(to, from, NULL, left);
+    if (more <= 0) return CUT;
+    left -= more;
+  }
+  return DONE;
 }
 
 /* Makes the folder of so many bytes of the path, and those above it. */
@@ -105,8 +116,8 @@ static int replace_file(char *path, const char *name, const char *mode, int from
   return LEFT;
 }
 
-int work_on_file(char *const *arguments, int count, const int *streams) {
-  if (count == 2 && strcmp(arguments[0], "read") == 0) return send_file(arguments[1], streams[STDOUT_FILENO]);
+int work_on_file(char *const *arguments, int count, const int *streams, void (*begin)(void)) {
+  if (count == 2 && strcmp(arguments[0], "send") == 0) return send_file(arguments[1], streams[STDOUT_FILENO], begin);
   if (count == 4 && strcmp(arguments[0], "write") == 0) return replace_file(arguments[1], arguments[2], arguments[3], streams[STDIN_FILENO]);
   return LEFT;
 }

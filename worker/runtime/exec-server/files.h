@@ -5,11 +5,11 @@
 /*
  * Reads or writes a file.
  *
- *   read PATH              writes the content to the standard output of these streams
- *   write PATH NAME MODE   takes the content from the standard input; NAME is that of the file beside it until it is whole
+ *   send PATH              writes a line with its size, then the content, to the standard output of these streams
+ *   write PATH NAME MODE   takes the content, of a small file, from the standard input; NAME is that of the file beside it until it is whole
  *
- * Returns an exit code, as the programs for larger files have them.
+ * Calls `begin` before it may have to wait for whoever reads. Returns an exit code, as the programs that do the same have them.
  */
-int work_on_file(char *const *arguments, int count, const int *streams);
+int work_on_file(char *const *arguments, int count, const int *streams, void (*begin)(void));
 
 #endif

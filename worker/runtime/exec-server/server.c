@@ -184,6 +184,13 @@ static void follow_in(struct terminal *terminal, pid_t command, sigset_t *signal
   if (told >= 0 && carry(terminal, told, has_ended, command, &status, report_again)) report(terminal->leads[REPORTS], "X %d\n", status, 0);
 }
 
+/* Where this process reports on what it does itself, and whether it has reported that it runs. */
+static int own_reports, has_begun;
+
+static void begin_own_work(void) {
+  has_begun = report(own_reports, "S\n", 0, 0);
+}
+
 /* Does what a message says. The descriptors are above the standard streams. */
 static _Noreturn void keep(char *text, int length, int *streams, int count, int server) {
   int to = streams[count - 1];
@@ -201,8 +208,10 @@ static _Noreturn void keep(char *text, int length, int *streams, int count, int 
   if (is_own_work) {
     prctl(PR_SET_NAME, ".sandgate-file", 0, 0, 0);
     if (chdir(folder) < 0) fail(to, 'c');
+    own_reports = to;
+    int code = work_on_file(argv, arguments, streams, begin_own_work);
     /* As the exit code of a program. */
-    report(to, "S\nX %d\n", work_on_file(argv, arguments, streams) << 8, 0);
+    report(to, has_begun ? "X %d\n" : "S\nX %d\n", code << 8, 0);
     _exit(0);
   }
   /* Makes room for the end of the arguments. */

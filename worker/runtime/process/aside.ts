@@ -53,18 +53,13 @@ const grownBytes = 256 * 1024;
 const grownMax = 64;
 let grown = 0;
 
-/** Where threads read to. */
-const landings = Array.from({ length: threadsMax }, () => Buffer.allocUnsafeSlow(asideBytesMax));
-
-async function take(fd: number, mostBytes: number): Promise<Buffer | "empty" | "end"> {
-  const landing = landings.pop() as (typeof landings)[number];
+async function take(fd: number, landing: Buffer, mostBytes: number): Promise<Buffer | "empty" | "end"> {
   const most = Math.min(Math.max(mostBytes, chunkBytesMax), landing.length);
   const length = await new Promise<number | undefined>((resolve) => {
     read(fd, landing, 0, most, null, (error, bytes) => resolve(error ? undefined : bytes));
   });
-  const found = length ? Buffer.from(landing.subarray(0, length)) : undefined;
-  landings.push(landing);
-  return found ?? (length === 0 ? "end" : "empty");
+  if (length) return landing.subarray(0, length);
+  return length === 0 ? "end" : "empty";
 }
 
 /** Resolves when the owner may have so many bytes more read for nothing. @throws the reason of the signal */
@@ -79,6 +74,8 @@ export class AsideReader {
   #isReading = false;
   #isClosing = false;
   #isGrown = false;
+  /** What is read goes here again and again: memory for each piece would have the whole heap searched for what is unused. */
+  #landing: Buffer | undefined;
   #release: (() => void) | undefined;
 
   /** @param owner the sandbox that writes */
@@ -88,7 +85,7 @@ export class AsideReader {
   }
 
   /**
-   * The next bytes; undefined if there are none for a while, or if there will be none.
+   * The next bytes, valid until it is asked for more; undefined if there are none for a while, or if there will be none.
    *
    * @param hasExited whether the program has, so that nothing is waited for
    * @param roomBytes what whoever asks has room for
@@ -100,7 +97,10 @@ export class AsideReader {
       const found = await this.#read(roomBytes);
       if (this.#isClosing) return undefined;
       if (found !== "empty") return found;
-      if (isLast) return undefined;
+      if (isLast) {
+        this.#landing = undefined;
+        return undefined;
+      }
       // Once more at least after the exit: the program may have written its last in between.
       if (!hasExited() && empty >= looksAtOnce) await pause(backoffMs(empty - looksAtOnce, looks));
     }
@@ -126,7 +126,8 @@ export class AsideReader {
     const found = await lanesOf(this.#owner).reads.run(() =>
       threads.run(async () => {
         if (grow) await growPipe(this.#fd, grownBytes);
-        return take(this.#fd, roomBytes);
+        this.#landing ??= Buffer.allocUnsafeSlow(asideBytesMax);
+        return take(this.#fd, this.#landing, roomBytes);
       }),
     );
     this.#isReading = false;

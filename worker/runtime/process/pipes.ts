@@ -113,7 +113,7 @@ export class PipeReader {
     if (open) this.#opened(open);
   }
 
-  /** The next bytes, or undefined at the end. @param roomBytes what there is room for, which may be had at once of a long output */
+  /** The next bytes, valid until it is asked for more, or undefined at the end. @param roomBytes what there is room for, which may be had at once of a long output */
   async next(roomBytes = chunkBytesMax): Promise<Buffer | undefined> {
     for (;;) {
       if (this.#leftoverBytes !== undefined && this.#leftoverBytes <= 0) return undefined;

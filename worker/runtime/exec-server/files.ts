@@ -1,36 +1,35 @@
-/** Small files, which the exec server of a sandbox reads and writes itself. Its answers concern its own sandbox only. */
-import { closeSync, readSync, writeSync } from "node:fs";
+/** Files that the exec server of a sandbox reads, and small ones that it writes, itself. Its answers concern its own sandbox only. */
+import { closeSync, writeSync } from "node:fs";
 import { stoppedBy, unlessAborted } from "../../../shared/abort.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
-import { openPipe } from "../../../shared/util/libc.ts";
+import { letWait, openPipe } from "../../../shared/util/libc.ts";
 import { sigkillExitCode } from "../container/command.ts";
 import type { Container } from "../container/container.ts";
+import { PipeReader } from "../process/pipes.ts";
 import { signal as send } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
+import type { Kept } from "./keeper.ts";
 import type { ExecServers } from "./servers.ts";
 
-/** The largest one, as `files.c` has it: what a pipe holds, so that neither side waits for the other. */
+/** The largest small one, as `files.c` has it: what a pipe holds, so that neither side waits for the other. */
 export const smallFileBytesMax = 65_536;
 /** How `files.c` ends when it has left the file as it was, to be read or written by a program. */
-const leftExitCode = 46;
+export const leftExitCode = 46;
 
-/** How the work on a file has ended. */
-export interface WorkedOn {
-  /** As of the programs that do the same. */
-  readonly exitCode: number;
-  /** What was read. */
-  readonly content: Buffer;
+/** A file that is being sent: a line with its size, then its content. */
+export interface SentFile {
+  readonly kept: Kept;
+  readonly output: PipeReader;
 }
 
-/** Reads a file. @returns undefined if a program is to do it */
-export async function readSmall(servers: ExecServers, container: Container, path: string, gone: AbortSignal): Promise<WorkedOn | undefined> {
+/** Has a file sent. @returns undefined if a program is to do it */
+export async function sendFile(servers: ExecServers, container: Container, path: string): Promise<SentFile | undefined> {
   const { readFd, writeFd } = openPipe();
-  try {
-    const exitCode = await work(servers, container, ["read", path], { stdout: writeFd }, gone).finally(() => closeSync(writeFd));
-    return exitCode === undefined ? undefined : { exitCode, content: contentOf(readFd) };
-  } finally {
-    closeSync(readFd);
-  }
+  letWait(writeFd);
+  const output = new PipeReader(readFd, undefined, container);
+  const kept = await servers.work(container, ["send", path], { stdout: writeFd }).finally(() => closeSync(writeFd));
+  if (!kept) output.close();
+  return kept && { kept, output };
 }
 
 /** A small file that is to be written. */
@@ -42,8 +41,8 @@ export interface SmallFile {
   readonly mode: string;
 }
 
-/** Puts a file in place of what is there. @returns undefined if a program is to do it */
-export async function writeSmall(servers: ExecServers, container: Container, file: SmallFile, gone: AbortSignal): Promise<WorkedOn | undefined> {
+/** Puts a file in place of what is there. @returns the exit code, as of the programs that do the same; undefined if they are to do it */
+export async function writeSmall(servers: ExecServers, container: Container, file: SmallFile, gone: AbortSignal): Promise<number | undefined> {
   const { path, content, temporaryName, mode } = file;
   const { readFd, writeFd } = openPipe();
   try {
@@ -51,8 +50,7 @@ export async function writeSmall(servers: ExecServers, container: Container, fil
     const taken = content.length === 0 ? 0 : attempt(() => writeSync(writeFd, content));
     closeSync(writeFd);
     if (taken !== content.length) return undefined;
-    const exitCode = await work(servers, container, ["write", path, temporaryName, mode], { stdin: readFd }, gone);
-    return exitCode === undefined ? undefined : { exitCode, content: Buffer.alloc(0) };
+    return await work(servers, container, ["write", path, temporaryName, mode], { stdin: readFd }, gone);
   } finally {
     closeSync(readFd);
   }
@@ -70,13 +68,4 @@ async function work(servers: ExecServers, container: Container, args: readonly s
   const exited = stoppedBy(gone, kill, () => unlessAborted(gone, kept.exited));
   const exitCode = await exited.catch(() => (gone.aborted ? sigkillExitCode : leftExitCode));
   return exitCode === leftExitCode ? undefined : exitCode;
-}
-
-/** What is in the pipe, and no more than a small file has. */
-function contentOf(fd: number): Buffer {
-  const content = Buffer.alloc(smallFileBytesMax);
-  let length = 0;
-  for (let more = 1; more > 0 && length < content.length; length += more)
-    more = attempt(() => readSync(fd, content, length, content.length - length, null)) ?? 0;
-  return content.subarray(0, length);
 }
