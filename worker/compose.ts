@@ -184,6 +184,7 @@ export async function openFiles(ground: Ground, bulk: Bus, records: Records, run
   const replicator = new Replicator({
     ...{ archive, bus: bulk, log, bytesPerS: config.snapshotArchiveBytesPerS },
     giveWay: (until) => urgent.whenQuiet(archiveWaitMsMax, until),
+    isThere: (id) => snapshots.get(id)?.status === "ready",
     layersOf: ({ manifest }) => [...(manifest.memory_image ? [manifest.memory_image] : []), ...neededFor(manifest)],
     storeDifference: (id, store) => increments.store(id, store),
     sourceOf: async (id) => {

@@ -50,11 +50,12 @@ export async function inventoryOf(stack: Stack): Promise<Inventory> {
 
 /** Notes what has been added, once what ends by itself has done so, with the name of what it belongs to. */
 export async function findLeftovers(stack: Stack, before: Inventory, { models, history }: Workload): Promise<void> {
-  await sweepLayers(stack);
   let left: { kind: string; item: string }[] = [];
   await until(
     "nothing is left",
     async () => {
+      // What was being stored for a snapshot when that was deleted may come later.
+      await sweepLayers(stack);
       const now = await inventoryOf(stack);
       left = Object.entries(now).flatMap(([kind, items]) => added(before[kind], items).map((item) => ({ kind, item })));
       return left.length === 0;

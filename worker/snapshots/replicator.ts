@@ -17,6 +17,8 @@ interface ReplicatorParts {
   readonly bytesPerS: number;
   /** Resolves when no more urgent work is left; called before a snapshot, a layer and each piece. */
   readonly giveWay: (signal: AbortSignal) => Promise<void>;
+  /** Whether a snapshot is there. One whose deletion was finished only later is still queued. */
+  readonly isThere: (snapshotId: string) => boolean;
   /** What a layer is on this worker: usually a folder. */
   readonly sourceOf: (layerId: string) => Promise<LayerSource> | LayerSource;
   /** All layers needed to restore a snapshot, topmost first. */
@@ -106,6 +108,7 @@ export class Replicator {
   }
 
   async #attempt(job: Job): Promise<void> {
+    if (!this.#parts.isThere(job.snapshotId)) return void this.#jobs.delete(job.snapshotId);
     const abort = new AbortController();
     const ended = Promise.withResolvers<void>();
     this.#current = { snapshotId: job.snapshotId, abort, ended: ended.promise };

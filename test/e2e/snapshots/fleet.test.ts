@@ -96,6 +96,21 @@ test("when it is gone another one restores and deletes what it can, and what is 
   await smallMarker(again.id);
 });
 
+test("a snapshot that is deleted while its worker stands still is dropped when that goes on", async () => {
+  const stopped = await calls.take(source, { name: "stopped", quick: true });
+  const isOwnerThere = async (): Promise<boolean | undefined> => (await workers()).find(({ id }) => id === owner)?.present;
+  ownerProcess().signal("SIGSTOP");
+  try {
+    await until("it is taken for gone", async () => !(await isOwnerThere()));
+    expectOk(await calls.delete(stopped.id));
+    assert.equal((await bucket.read(stopped.id))?.status, "deleting");
+  } finally {
+    ownerProcess().signal("SIGCONT");
+  }
+  await until("it is there again", isOwnerThere);
+  await until("the worker has dropped what was deleted", async () => !(await bucket.read(stopped.id)));
+});
+
 test("a snapshot can be deleted when there is no worker at all", async () => {
   await Promise.all(stack.workers.map((worker) => worker.kill9()));
   await until("both are gone", async () => (await workers()).every(({ present }) => !present));

@@ -43,6 +43,7 @@ function replicatorOf({
   bytesPerS = 1_000 * MiB,
   giveWay = async (_: AbortSignal): Promise<void> => {},
   onDone = async (id: string): Promise<void> => void done.push(id),
+  isThere = (_id: string): boolean => true,
 }): Replicator {
   return new Replicator({
     archive,
@@ -50,6 +51,7 @@ function replicatorOf({
     log: quiet,
     bytesPerS,
     giveWay,
+    isThere,
     sourceOf: dirOf,
     layersOf: ({ manifest }) => manifest.layers,
     storeDifference: async () => false,
@@ -114,6 +116,24 @@ test("a layer that cannot be stored yet is tried again and does not hold up othe
   mkdirSync(dirOf(missing));
   await until("the other", () => done.length === 2);
   assert.equal(await archive.has(missing), true);
+});
+
+test("a snapshot that is deleted while it waits for another attempt is not tried again", async () => {
+  const bad = snapshotOf(newId("layer"));
+  let isBadThere = true;
+  const replicating = replicatorOf({ isThere: (id) => id !== bad.id || isBadThere });
+  try {
+    replicating.add(bad);
+    const good = snapshotOf(await layer());
+    replicating.add(good);
+    await until("the good one, after the first attempt at the other", () => done.includes(good.id));
+    assert.equal(replicating.pendingBytes, layerBytes);
+    isBadThere = false;
+    await until("nothing waits", () => replicating.pendingBytes === 0);
+    assert.deepEqual(done, [good.id]);
+  } finally {
+    await replicating.stop();
+  }
 });
 
 test("a layer waits for more urgent work, before its first piece and between pieces", async () => {
