@@ -85,7 +85,8 @@ export class Launcher {
       await removal.discard(spec.sandboxId);
       throw error;
     } finally {
-      this.#prepare();
+      // The one that takes the place of a waiting one sees to that itself, when the sandbox's first command has had its turn.
+      if (!waiting) this.#prepare();
     }
   }
 
