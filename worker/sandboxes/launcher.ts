@@ -85,8 +85,7 @@ export class Launcher {
       await removal.discard(spec.sandboxId);
       throw error;
     } finally {
-      // The one that takes the place of a waiting one sees to that itself, when the sandbox's first command has had its turn.
-      if (!waiting) this.#prepare();
+      this.#prepare();
     }
   }
 
