@@ -76,11 +76,12 @@ export class Installation {
     await this.api.json({ method: "DELETE", path: `/v1/sandboxes/${id}/delete` });
   }
 
-  /** Runs a command. @param timeoutS the default when absent @throws {Error} if it fails */
-  async execute(id: string, command: string, timeoutS?: number): Promise<void> {
+  /** Runs a command. Resolves with what it printed. @param timeoutS the default when absent @throws {Error} if it fails */
+  async execute(id: string, command: string, timeoutS?: number): Promise<string> {
     const json = { command, ...(timeoutS ? { timeout: timeoutS } : {}) };
-    const result = await this.api.json<{ exit_code: number }>({ method: "POST", path: `/v1/sandboxes/${id}/execute`, json });
+    const result = await this.api.json<{ exit_code: number; stdout: string }>({ method: "POST", path: `/v1/sandboxes/${id}/execute`, json });
     if (result.exit_code !== 0) throw new Error(`${command} ended with ${result.exit_code}`);
+    return result.stdout;
   }
 
   /** The OCI runtime with which Podman started the container. */

@@ -1,12 +1,14 @@
 /** What one account's command takes while another account's sandbox floods everything it can, all at once or one after the other. */
 import type { Installation, Sandbox } from "../installation.ts";
 import { type Contender, timed, timing } from "../measure.ts";
-import { compare, own, type Row } from "../rows.ts";
+import { compare, own, type Row, rowOf } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
 export const hostileTask = "execute true beside a hostile sandbox";
 /** The same commands a moment before, with nothing else running. */
 export const quietContender = "before the floods";
+/** What the kernel alone takes: a program in the tenant's sandbox starts another, with no part of Sandgate on the way. */
+const bareContender = "fork and exec inside";
 
 /** A Python loop that starts over whatever ends it. */
 const loop = (body: string): string =>
@@ -36,16 +38,20 @@ const inBackground = ([name, program]: readonly [string, string]): string =>
 /** The slowest hundredth of a hundred calls would be a single one. */
 const countMin = 200;
 const countMax = 800;
+/** Of the time, for the kernel alone: in quiet, and again beside the floods. */
+const bareShare = 0.15;
 /** By then the code of all parts is compiled, so that what comes first is not the slower for it. */
 const warmUp = 300;
 
 export async function hostile(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (tenant) => {
-    const measure = (name: string, what: string): Promise<Row[]> =>
-      compare(hostileTask, [command(setting, tenant, name)], roundsOf(setting, what, { share: 0.5, warmUp, countMin, countMax }));
-    const quiet = await measure(quietContender, "quiet");
-    return [...(await besideFloods(installation, kinds, () => measure(own, "beside floods"))), ...quiet];
+    const measure = async (name: string, bareName: string, what: string): Promise<Row[]> => [
+      ...(await compare(hostileTask, [command(setting, tenant, name)], roundsOf(setting, what, { share: 0.5 - bareShare, warmUp, countMin, countMax }))),
+      await bare(setting, tenant, bareName),
+    ];
+    const quiet = await measure(quietContender, `${bareContender}, ${quietContender}`, "quiet");
+    return [...(await besideFloods(installation, kinds, () => measure(own, bareContender, "beside floods"))), ...quiet];
   });
 }
 
@@ -59,6 +65,22 @@ export async function floodsAlone(setting: Setting): Promise<Row[]> {
     for (const kind of kinds) rows.push(...(await besideFloods(installation, [kind], () => measure(`execute true beside a flood of ${kind}`))));
     return rows;
   });
+}
+
+/** Starts a program again and again for so long, with pauses like those of a client, and prints the milliseconds of each. */
+const starts = (seconds: number): string => `python3 - <<'END'
+import os, time
+end = time.monotonic() + ${seconds}
+while time.monotonic() < end:
+  time.sleep(0.005)
+  begun = time.perf_counter()
+  os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
+  print((time.perf_counter() - begun) * 1000)
+END`;
+
+async function bare({ installation, budgetMs }: Setting, { id }: Sandbox, name: string): Promise<Row> {
+  const printed = await installation.execute(id, starts((budgetMs * bareShare) / 1_000));
+  return rowOf(hostileTask, name, printed.trim().split("\n").map(Number));
 }
 
 const command = ({ installation }: Setting, { id }: Sandbox, name: string): Contender<"ms"> =>
