@@ -1,4 +1,7 @@
 /** Calls the HTTP API without the client library. */
+import { pause } from "../../shared/waiting.ts";
+
+const deletePollMs = 50;
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number;
@@ -77,10 +80,14 @@ export class Api {
     return body.id;
   }
 
-  /** Has a sandbox be gone; it may be gone already. */
+  /** Has a sandbox be gone; it may be gone already, or not be made yet. */
   async delete(id: string): Promise<void> {
-    const { status, body } = await this.call("DELETE", `/v1/sandboxes/${id}/delete`);
-    if (status !== 200 && status !== 404) throw new Error(`delete answered ${status}: ${JSON.stringify(body)}`);
+    for (;;) {
+      const { status, body } = await this.call<{ error?: { message: string } }>("DELETE", `/v1/sandboxes/${id}/delete`);
+      if (status === 200 || status === 404) return;
+      if (status !== 409 || !body.error?.message.includes("being created")) throw new Error(`delete answered ${status}: ${JSON.stringify(body)}`);
+      await pause(deletePollMs);
+    }
   }
 
   async execute(id: string, command: string, options: Record<string, unknown> = {}): Promise<ExecuteResult> {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chownSync, cpSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { accountEnvironment, asAccount, inPodmanNamespace } from "../../../systemd/base/as-account.ts";
 import type { Instance } from "../../../systemd/base/instance.ts";
 import { run } from "../../../systemd/base/run.ts";
@@ -120,7 +121,8 @@ function killNamespace({ runtimeDir }: Instance): void {
   assert.ok(namespace && namespace !== namespaceOf("self"));
   const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry) && namespaceOf(entry) === namespace);
   assert.ok(pids.length >= 3, "the pause process, conmon and the container");
-  for (const pid of pids) process.kill(Number(pid), "SIGKILL");
+  // One may go with another.
+  for (const pid of pids) attempt(() => process.kill(Number(pid), "SIGKILL"));
 }
 
 function namespaceOf(pid: string): string | undefined {
