@@ -116,13 +116,13 @@ export async function remove(context: WorkerContext, call: Request<"delete">): P
 /** @param known when the sandbox is recorded and announced; if that fails, it is forgotten again */
 async function make(context: WorkerContext, { sandbox, prepared }: Making, call: Request<"create">, known: Promise<void>): Promise<void> {
   const { log, lifecycle, sandboxes, pool } = context;
-  const { id } = sandbox.record;
+  const { id, root } = sandbox.record;
   try {
     await lifecycle.start(sandbox, known, prepared?.container);
     // One that cannot have the files of the sandbox was replaced.
     const wasPrepared = prepared !== undefined && prepared.container.id === sandbox.container?.id;
     // What a snapshot has changed says nothing of others with its image.
-    if (prepared && !wasPrepared && sandbox.record.root?.layers.length === 0) pool.passBy(call.image);
+    if (prepared && !wasPrepared && root?.layers.length === 0) pool.passBy(call.image);
     log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: wasPrepared }, "a sandbox was created");
   } catch (thrown) {
     const error = SandgateError.from(thrown);
