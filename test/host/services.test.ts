@@ -106,7 +106,7 @@ for (const [what, damage] of Object.entries({
   test(`${what}: streams end with the reason, and sandboxes and their programs go on`, async () => {
     const before = await services.ticks(id);
     const stream = services.client.text(`/v1/sandboxes/${id}/execute_async`, { command: "echo run >> /root/runs; while :; do echo tock; sleep 0.3; done" });
-    await until("the command runs", async () => (await services.client.output(id, "cat /root/runs; rm -f /root/runs")) === "run\n");
+    await until("the command runs", async () => (await services.client.output(id, "[ -s /root/runs ] && cat /root/runs && rm /root/runs")) === "run\n");
     await machine.shell(damage);
     assert.match((await stream).trim().split("\n").at(-1) ?? "", /"code":"(unavailable|worker_lost)"/);
     await services.goesOn(id, before);

@@ -79,7 +79,7 @@ function refuseTooMany({ config, counters }: WorkerContext, { activities }: Live
 
 async function startCommand(context: WorkerContext, sandbox: RunningSandbox, call: Request<"execute">): Promise<RunningCommand> {
   context.counters.executions++;
-  sandbox.diskStale = true;
+  context.usage.noteActivity(sandbox);
   const command = await context.oci.exec(sandbox.container, {
     args: shellArguments(call.command),
     env: { ...sandbox.record.env_vars, ...call.env },

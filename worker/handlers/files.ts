@@ -26,10 +26,7 @@ export async function upload(context: WorkerContext, call: Request<"upload">): P
     sandbox.layer = { ...sandbox.layer, bytes: sandbox.layer.bytes + bytes };
   };
   const job = { oci: context.oci, container: sandbox.container, id: call.request_id, stream, sizeHint: call.size_hint ?? 0, account };
-  const run = (): Promise<object> =>
-    takeUpload(job).finally(() => {
-      sandbox.diskStale = true;
-    });
+  const run = (): Promise<object> => takeUpload(job).finally(() => context.usage.noteActivity(sandbox));
   follow(context, { sandbox, stream, run, temporaryName: temporaryNameOf(call.request_id) });
   return {};
 }

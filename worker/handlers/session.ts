@@ -59,7 +59,7 @@ export async function sessions(context: WorkerContext, call: Request<"sessions">
 async function startCommand(context: WorkerContext, sandbox: RunningSandbox, session: Session, env: Request<"sessionStart">["env"]): Promise<Interactive> {
   const { command, terminal, working_dir } = session.call;
   context.counters.sessions++;
-  sandbox.diskStale = true;
+  context.usage.noteActivity(sandbox);
   const spec = {
     args: shellArguments(command ?? loginShell),
     env: { ...(terminal ? { TERM: terminalName } : {}), ...sandbox.record.env_vars, ...env },

@@ -58,11 +58,11 @@ export class Leftovers {
     const track = tracks.of(container);
     if (track.isEnding(members)) return;
     const memory = !limits.memory;
-    const { endings } = track;
+    const { endings, activity } = track;
     const holdings = await this.#holdings.look({ track, container, members, memory }, urgent);
     // The commands that it saw may have been ended meanwhile.
     if (!holdings || sandbox.container !== container || track.endings !== endings) return;
-    if (members.length === 1) track.isLookStale = false;
+    if (members.length === 1 && track.activity === activity) track.isLookStale = false;
     // What the kernel counts in the layer includes unlinked files.
     sandbox.unlisted = storages.limits(container.writableLayer) ? { bytes: holdings.mountedBytes, files: 0 } : holdings.unlisted;
     const excess = memory ? memoryExcess(sandbox, track.usage.memoryBytes) : undefined;

@@ -127,6 +127,12 @@ export class UsageMonitor {
     return this.#layers.measure(sandbox);
   }
 
+  /** Something begins to run in a sandbox, or has changed its files: what was found out about what it holds is not true any more. */
+  noteActivity(sandbox: LiveSandbox): void {
+    sandbox.diskStale = true;
+    if (sandbox.container) this.#tracks.of(sandbox.container).noteActivity();
+  }
+
   /** Takes a thorough look at the sandbox now. */
   async measureHoldings(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
@@ -190,7 +196,7 @@ export class UsageMonitor {
     if (this.#limits.memory) track.noteOomKills(container.group?.oomKills() ?? 0);
     this.#weigh(container, track, record.cpu);
     const isActive = isAnyActive(sandbox, container, members);
-    if (isActive) sandbox.diskStale = track.isLookStale = true;
+    if (isActive) this.noteActivity(sandbox);
     if (this.#layers.isDue(sandbox, container, this.#disks.isBelowFloor(sandbox))) inBackground(this.#log, unmeasured, () => this.measureDisk(sandbox));
     // What a strong sandbox holds is its kernel's, where the host cannot tell one process from another; groups limit it.
     if (!isFlooded && container.isolation === "standard") this.#leftovers.consider(sandbox, container, members);

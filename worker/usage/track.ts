@@ -53,6 +53,8 @@ export class Track {
   /** Open files of all processes at the last look. */
   descriptors = 0;
   lookDueAtMs = 0;
+  /** How often something was noticed to run. Commands that end between two looks at all processes say so themselves. */
+  activity = 0;
   /** Whether anything ran since the last thorough look. */
   isLookStale = true;
   lookedAtMs = 0;
@@ -104,6 +106,11 @@ export class Track {
     this.#reading = reading;
     this.#readAtMs = now;
     this.usage = { cpuPercent, memoryBytes: isCounted ? reading.memoryBytes : this.#estimate(), processes };
+  }
+
+  noteActivity(): void {
+    this.activity++;
+    this.isLookStale = true;
   }
 
   /** Notes how often the kernel has killed processes for their memory, which may have left something behind. */

@@ -46,6 +46,8 @@ test("a snapshot stays when its gateway cannot be asked", async (t) => {
   const gateway = await TestGateway.open(nats);
   t.after(() => gateway.leave());
   gateway.join({ deaf: true });
+  // Until the server knows that it is there, it says that nobody is.
+  await gateway.bus.connection.flush();
   const { context, left } = workerWith({ id: "unsure", status: "ready", temporary: { peer: gateway.id, reservation_id: newId("reservation") } });
   await removeAbandoned(context);
   assert.deepEqual(left(), ["unsure"]);
