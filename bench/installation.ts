@@ -44,8 +44,8 @@ export class Installation {
         ...settings,
       },
     });
-    // As `npm start` does.
-    for (const { pid } of [stack.nats, ...stack.workers, ...stack.gateways]) prefer(pid);
+    // As `npm start` does; and this process as well, for a client on another machine does not wait for a CPU of this one.
+    for (const { pid } of [stack.nats, ...stack.workers, ...stack.gateways, process]) prefer(pid);
     return new Installation(stack);
   }
 
