@@ -35,9 +35,12 @@ export function busLost(cause?: unknown): SandgateError {
   return new SandgateError("unavailable", "the connection to the message bus was lost; try again", { cause });
 }
 
+/** Whether nobody listened on the subject of a request. */
+export const isUnheard = (error: unknown): boolean => error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
+
 /** Why there is no answer. */
 export function unanswered(error: unknown): SandgateError {
-  if (error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())) return new NoResponder(error);
+  if (isUnheard(error)) return new NoResponder(error);
   return error instanceof TimeoutError || error instanceof RequestError ? tooLate(error) : busLost(error);
 }
 

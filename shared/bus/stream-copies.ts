@@ -1,13 +1,17 @@
 /** Copies of whole JetStream streams, as `nats stream backup` makes them: consistent while the stream is in use. */
 import type { NatsConnection, Subscription } from "@nats-io/transport-node";
 import { newId } from "../util/ids.ts";
-import { within } from "../waiting.ts";
+import { retry, within } from "../waiting.ts";
+import { isUnheard } from "./failures.ts";
 import { storeCalls, subjects } from "./subjects.ts";
 
 const chunkBytes = 128 * 1024;
 /** The server first writes what it has in memory, and answers the last piece when it has read everything. */
 const answerMs = 60_000;
 const silenceMs = 60_000;
+/** Servers of a cluster tell each other who listens, which may take longer than the answer that names where to send the pieces. */
+const unheardMs = 50;
+const unheardMax = 200;
 
 /** What the server says of a copied stream, and wants to hear when it makes the stream again. */
 export interface StreamShape {
@@ -76,7 +80,12 @@ export async function makeStreamAgain(connection: NatsConnection, { config, stat
   const { name } = config;
   const begun = await ask(connection, storeCalls.restore(name), { config, state });
   if (begun.error || !begun.deliver_subject) throw new CopyFailed(`${name} cannot be made again: ${begun.error?.description ?? "no answer"}`);
-  const send = async (piece: Uint8Array): Promise<Uint8Array> => (await connection.request(begun.deliver_subject ?? "", piece, { timeout: answerMs })).data;
+  const { deliver_subject } = begun;
+  const send = (piece: Uint8Array): Promise<Uint8Array> =>
+    retry(
+      async () => (await connection.request(deliver_subject, piece, { timeout: answerMs })).data,
+      (error, tries) => (isUnheard(error) && tries < unheardMax ? unheardMs : undefined),
+    );
   for await (const piece of pieces) {
     const refusal = await send(piece);
     if (refusal.length > 0) throw new CopyFailed(`${name} cannot be made again: ${new TextDecoder().decode(refusal)}`);
