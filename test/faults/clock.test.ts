@@ -1,6 +1,7 @@
 /**
  * The clocks of the gateways, of the worker and of both are moved by an hour while clients work. That of the NATS server, a Go program,
- * cannot be moved by itself; those of both moved are as far from it as if it had been moved the other way.
+ * cannot be moved by itself; those of both moved are as far from it as if it had been moved the other way. How it ages what it stores
+ * when its own is set is for `test/vm`.
  */
 import assert from "node:assert/strict";
 import { chmodSync, globSync, writeFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** What only a kernel with cgroup v2 and its controllers shows: limits that it enforces in the groups that systemd delegates. */
+/**
+ * What only a machine with a kernel of its own shows: limits that it enforces in the groups of cgroup v2 that systemd delegates, and a
+ * clock that is set for all parts.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -235,6 +238,24 @@ test("memory is limited after that as before", async () => {
   const { exit_code, error } = await execute(greedy.id, `dd if=/dev/zero of=/dev/null bs=${2 * memoryMiB}M count=1`, 240);
   assert.deepEqual([exit_code, error?.startsWith("out of memory")], [137, true]);
   assert.equal(await counted(greedy.group, "memory.events", "oom_kill"), kills + 1);
+});
+
+// That of NATS as well, which ages what it stores by its own.
+test("the machine's clock is set an hour ahead, an hour behind and right again: what is there goes on and is known, and more can be made", async () => {
+  for (const change of ["+1 hour", "-2 hours", "+1 hour"]) {
+    const before = await ticks();
+    await machine.run("date", "--set", change);
+    await goesOn(before);
+    const another = await create();
+    const { data } = await client.call<{ data: { id: string }[] }>("/v1/sandboxes/list?page_size=100");
+    for (const id of [greedy.id, neighbour.id, another])
+      assert.ok(
+        data.some((sandbox) => sandbox.id === id),
+        `${id} after ${change}`,
+      );
+    await usable(another);
+    await client.delete(`/v1/sandboxes/${another}/delete`);
+  }
 });
 
 /** The group of a strong sandbox, which the service manager makes from its processes. */
