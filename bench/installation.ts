@@ -15,6 +15,11 @@ export const withoutPool = poolOf(0);
 /** What the pool takes for the containers of a round. */
 const refillMs = 250;
 
+/** Has the kernel prefer the parts, as `npm start` does. */
+export function preferParts({ nats, workers, gateways }: Stack): void {
+  for (const { pid } of [nats, ...workers, ...gateways]) prefer(pid);
+}
+
 /** A sandbox and its container. */
 export interface Sandbox {
   readonly id: string;
@@ -44,8 +49,9 @@ export class Installation {
         ...settings,
       },
     });
-    // As `npm start` does; and this process as well, for a client on another machine does not wait for a CPU of this one.
-    for (const { pid } of [stack.nats, ...stack.workers, ...stack.gateways, process]) prefer(pid);
+    preferParts(stack);
+    // A client on another machine does not wait for a CPU of this one.
+    prefer(process.pid);
     return new Installation(stack);
   }
 

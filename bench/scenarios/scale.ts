@@ -8,11 +8,11 @@ import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { pause } from "../../shared/waiting.ts";
 import { secretsOf } from "../../systemd/supervisor/bus-identities.ts";
-import { prefer } from "../../systemd/supervisor/priority.ts";
 import { residentBytes } from "../../test/helpers/prepare.ts";
 import { type Stack, startStack } from "../../test/helpers/stack.ts";
 import { HttpClient } from "../http.ts";
 import { httpLoad } from "../http-load.ts";
+import { preferParts } from "../installation.ts";
 import { inParallel, timed } from "../measure.ts";
 import type { FleetOrder } from "../peers/fleet.ts";
 import { startBareServer, startPeer } from "../peers/peer.ts";
@@ -34,7 +34,7 @@ export async function scale(setting: Setting): Promise<Row[]> {
   const limits = { SANDGATE_ENTERPRISE_SANDBOXES: String(2 * sandboxCount), SANDGATE_SESSION_SOCKETS_MAX: String(socketCount) };
   const stack = await startStack({ name: "bench-scale", workers: 0, otherWorkers: ids, gateways: 2, settings: limits });
   try {
-    for (const { pid } of [stack.nats, ...stack.gateways]) prefer(pid);
+    preferParts(stack);
     say(`starting ${workerCount} workers`);
     const fleet = await startPeer("fleet.ts", JSON.stringify(orderOf(stack, ids)));
     const api = new HttpClient(stack.url, stack.apiKey);

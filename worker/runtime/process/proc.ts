@@ -72,7 +72,7 @@ function areAllIn(pid: number, states: readonly (string | undefined)[]): boolean
 export const isStopped = (pid: number): boolean => areAllIn(pid, ["T", "t", "Z", "X", undefined]);
 
 /** The fields of a process's `stat` after its name, beginning with its state; undefined when it is gone. */
-function statOf(pid: number): string[] | undefined {
+export function statOf(pid: number): string[] | undefined {
   const stat = read(`/proc/${pid}/stat`);
   return stat ? stat.slice(stat.lastIndexOf(")") + 2).split(" ") : undefined;
 }
