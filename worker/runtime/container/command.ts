@@ -49,15 +49,14 @@ export function outOfMemory(command: Started, exitCode: number): { error?: strin
   return { error: "out of memory: the sandbox reached its memory limit, and the kernel ended a process" };
 }
 
-/** One that sends a file. */
-export interface FileCommand extends Started {
+export interface RunningCommand extends Started {
   readonly stdout: PipeReader;
-}
-
-export interface RunningCommand extends FileCommand {
   readonly stderr: PipeReader;
   readonly stdin: Writable | null;
 }
+
+/** One that only sends a file. */
+export type FileCommand = Omit<RunningCommand, "stderr" | "stdin">;
 
 /** The output of one channel. */
 export interface Output {

@@ -86,11 +86,11 @@ static FILE *open_list(const char *path) {
 }
 
 /*
- * Whether the superuser in the root has the home of the one of the empty root, as whom the container's processes run. Writes in which
- * groups it is, for those who start commands: the container's processes are in none. Reads files of the sandbox, which are not to be
- * trusted, with its own rights.
+ * Writes in which groups the superuser of the root is, for those who start commands: the container's processes are in none. Returns
+ * whether that is all in which it differs from the superuser of the empty root, as whom they run. Reads files of the sandbox, which
+ * are not to be trusted, with its own rights.
  */
-static int has_usual_superuser(void) {
+static int tell_groups(void) {
   FILE *users = open_list("/etc/passwd"), *groups = open_list("/etc/group");
   if (!users || !groups) return 0;
   struct passwd *user;
@@ -135,7 +135,7 @@ int enter_root(int count, char **arguments) {
   if (empty < 0 || syscall(SYS_move_mount, root, "", AT_FDCWD, "/", EMPTY_PATH) < 0) return failed("attaching the root");
   /* Now that nothing is mounted over it, and a path from above leads nowhere else. */
   if (fchdir(root) < 0 || chroot(".") < 0) return failed("entering the root");
-  if (!has_usual_superuser()) return fprintf(stderr, "the superuser in there has another home, or too many groups\n"), 1;
+  if (!tell_groups()) return fprintf(stderr, "the superuser in there has another home, or too many groups\n"), 1;
   umask(0022);
   /* As Podman does, unless there is one. */
   symlink("/proc/mounts", "/etc/mtab");
