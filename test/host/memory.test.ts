@@ -360,8 +360,7 @@ for (const [what, killed] of [
     const { id } = await snapshot(source);
     const kill = `case "$*" in *restore*) (sleep 0.05; kill -KILL ${killed}) & esac`;
     await machine.shell(`cp -p ${criu} ${criu}.kept; sed -i '1a ${kill}' ${criu}`);
-    const made = await client.call<Sandbox>(`/v1/snapshots/${id}/restore`, { memory: "prefer" });
-    await machine.shell(`mv ${criu}.kept ${criu}`);
+    const made = await client.call<Sandbox>(`/v1/snapshots/${id}/restore`, { memory: "prefer" }).finally(() => machine.shell(`mv ${criu}.kept ${criu}`));
     assert.deepEqual([made.error, made.memory_restored], [undefined, false]);
     assert.match(made.memory_reason ?? "", /helper/);
     assert.ok((await counts(made.id)).length > 0);
