@@ -205,7 +205,7 @@ export const table = {
     2,
     0,
     100,
-    "Containers of the default size kept started in advance, without files, so that a create, restore or clone takes milliseconds; 0 for no pool.",
+    "Containers of the default size kept started in advance, all but one with the files of the image that was asked for last, so that a create, restore or clone takes milliseconds; 0 for no pool.",
   ),
   poolSizeMax: integer(
     64,

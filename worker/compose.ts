@@ -272,11 +272,13 @@ export function makeSandboxes(
   const pool = new WarmPool({
     ...{ config, counters, log },
     launch: (spec) => launcher.launchEmpty(spec),
+    furnish: (container, spec, image) => launcher.furnish(container, spec, image),
     remove: (sandboxId) => removal.remove(sandboxId),
     isPossible: ground.host.execServer !== undefined,
     isServing,
     roomFor: roomInPool,
     isUrgent: () => runtime.urgent.isRunning,
   });
+  files.images.onShort(() => pool.letGo());
   return { counters, lifecycle, usage, pool, sessions };
 }

@@ -48,11 +48,15 @@ interface Begun {
 async function begin(context: WorkerContext, call: Request<"create">, from: MadeFrom): Promise<Begun> {
   const { sandboxes, pool } = context;
   // Processes of a snapshot continue in a container of their own.
-  const prepared = from.memory_from ? undefined : pool.take(call);
-  const { sandbox, recorded } = sandboxes.add({ ...recordOf(context, call, prepared?.id ?? newId("sandbox")), ...from });
+  const prepared = from.memory_from ? undefined : pool.take(call, from.root.over);
+  const isReady = call.wait && prepared?.image !== undefined && prepared.image === from.root.over;
+  const ready = isReady ? await promiseReady(context, call, from, prepared) : undefined;
+  if (ready) return { sandbox: ready, made: Promise.resolve() };
+  const waiting = isReady ? undefined : prepared;
+  const { sandbox, recorded } = sandboxes.add({ ...recordOf(context, call, waiting?.id ?? newId("sandbox")), ...from });
   const known = recorded.then(() => announce(context, sandbox, call));
   // What runs in it is prepared meanwhile.
-  const made = sandboxes.exclusive(sandbox.record.id, () => make(context, { sandbox, prepared }, call, known));
+  const made = sandboxes.exclusive(sandbox.record.id, () => make(context, { sandbox, prepared: waiting }, call, known));
   const settled = made.catch(() => {});
   try {
     await known;
@@ -61,6 +65,31 @@ async function begin(context: WorkerContext, call: Request<"create">, from: Made
     throw error;
   }
   return { sandbox, made };
+}
+
+/**
+ * Makes what waits with its files already the sandbox. That takes less than to note that it is being made, so all of it is to promise it.
+ *
+ * @returns undefined where it could not become that, and nothing of it is left
+ */
+async function promiseReady(context: WorkerContext, call: Request<"create">, from: MadeFrom, prepared: Prepared): Promise<LiveSandbox | undefined> {
+  const { sandboxes, lifecycle, stalls, log } = context;
+  const { id } = prepared;
+  const sandbox = sandboxes.addReady({ ...recordOf(context, call, id), ...from });
+  try {
+    const sure = async (): Promise<void> => (stalls.suspect ? refuseAbandoned(context, call) : undefined);
+    if (await sandboxes.exclusive(id, () => lifecycle.startReady(sandbox, prepared, sure))) {
+      log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: true }, "a sandbox was created");
+      return sandbox;
+    }
+  } catch (err) {
+    log.warn({ err, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
+    // The directory may list it all the same.
+    await sandboxes.remove(sandbox).catch((cause) => log.error({ err: cause, sandbox: id }, "a failure could not be recorded"));
+    throw err;
+  }
+  sandboxes.forget(sandbox);
+  return undefined;
 }
 
 /** A sandbox, and the container that waits to become it, if there is one. */
@@ -118,7 +147,7 @@ async function make(context: WorkerContext, { sandbox, prepared }: Making, call:
   const { log, lifecycle, sandboxes, pool } = context;
   const { id, root } = sandbox.record;
   try {
-    await lifecycle.start(sandbox, known, prepared?.container);
+    await lifecycle.start(sandbox, known, prepared);
     // One that cannot have the files of the sandbox was replaced.
     const wasPrepared = prepared !== undefined && prepared.container.id === sandbox.container?.id;
     // What a snapshot has changed says nothing of others with its image.

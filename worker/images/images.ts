@@ -37,6 +37,7 @@ export class Images {
   readonly #turns = new KeyedMutex();
   #held = new Set<string>();
   #keys: readonly string[] = [];
+  #letGo = async (): Promise<void> => {};
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -46,6 +47,11 @@ export class Images {
   /** Keys of the names of the images that were there when last looked (`keyOfName`). */
   get keys(): readonly string[] {
     return this.#keys;
+  }
+
+  /** @param letGo gives up images that are held only so that what comes next is faster */
+  onShort(letGo: () => Promise<void>): void {
+    this.#letGo = letGo;
   }
 
   /** Takes over what an earlier process of this worker left. */
@@ -122,6 +128,7 @@ export class Images {
   /** Removes an unused image. @throws {SandgateError} `not_found`, `conflict` */
   async remove(id: string): Promise<void> {
     await this.#turns.run("remove", async () => {
+      await this.#letGo();
       await this.#release();
       const image = (await this.#stored()).find((one) => one.id === id);
       if (!image) throw errors.notFound("image", id);
@@ -213,9 +220,11 @@ export class Images {
   async #makeRoom(newId: string): Promise<void> {
     const { config, log } = this.#parts;
     await this.#uses.note(newId);
+    const isPulledHere = (image: StoredImage): boolean => isPulled(image) && image.id !== config.defaultImageId;
+    if (bytesOf((await this.#stored()).filter(isPulledHere)) > config.imagesBytesMax) await this.#letGo();
     await this.#release();
     const [images, uses] = await Promise.all([this.#stored(), this.#uses.all()]);
-    const pulled = images.filter((image) => isPulled(image) && image.id !== config.defaultImageId);
+    const pulled = images.filter(isPulledHere);
     const latest = pulled.find(({ id }) => id === newId);
     const isHopeless = latest !== undefined && latest.sizeBytes > config.imagesBytesMax;
     const mayGo = (image: StoredImage): boolean => image !== latest && !this.#isUsed(image);

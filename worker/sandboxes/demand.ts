@@ -1,4 +1,4 @@
-/** How many containers of which kind are worth keeping ready, by the creates of the last minutes. Without a clock of its own. */
+/** How many containers of which kind are worth keeping ready, and with which files, by the creates of the last minutes. Without a clock of its own. */
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
 
 /** What sandboxes must have in common for a container to become any of them. */
@@ -25,7 +25,7 @@ const burstMs = 10_000;
 /** A single create is no demand. */
 const countMin = 2;
 /** Creates and kinds that are remembered. */
-const timesMax = 256;
+const createsMax = 256;
 const kindsMax = 32;
 
 export const sameKind = (one: Kind, other: Kind): boolean => keyOf(one) === keyOf(other);
@@ -34,28 +34,33 @@ const keyOf = ({ cpus, memoryMiB, network }: Kind): string => JSON.stringify([cp
 
 interface Asked {
   readonly kind: Kind;
-  /** Ascending. */
-  readonly times: number[];
+  /** In the order of their times. */
+  readonly creates: { readonly atMs: number; readonly image: string | undefined }[];
+}
+
+/** What most sandboxes are. */
+export interface Usual {
+  readonly kind: Kind;
+  readonly image: string;
 }
 
 export class Demand {
-  readonly #usual: Kind;
+  readonly #usual: Usual;
   /** The kind that was asked for last comes last. */
   readonly #asked = new Map<string, Asked>();
 
-  /** @param usual what most sandboxes are */
-  constructor(usual: Kind) {
+  constructor(usual: Usual) {
     this.#usual = usual;
   }
 
-  /** A create asks for a kind. @param nowMs never goes back */
-  note(kind: Kind, nowMs: number): void {
+  /** A create asks for a kind. @param image that its files are; undefined for others @param nowMs never goes back */
+  note(kind: Kind, image: string | undefined, nowMs: number): void {
     const key = keyOf(kind);
-    const asked = this.#asked.get(key) ?? { kind, times: [] };
+    const asked = this.#asked.get(key) ?? { kind, creates: [] };
     this.#asked.delete(key);
     this.#asked.set(key, asked);
-    asked.times.push(nowMs);
-    if (asked.times.length > timesMax) asked.times.shift();
+    asked.creates.push({ atMs: nowMs, image });
+    if (asked.creates.length > createsMax) asked.creates.shift();
     const [oldest] = this.#asked.keys();
     if (this.#asked.size > kindsMax && oldest !== undefined) this.#asked.delete(oldest);
   }
@@ -65,16 +70,36 @@ export class Demand {
     this.#asked.delete(keyOf(kind));
   }
 
+  /** Forgets which images were asked for, except the usual one. */
+  forgetImages(): void {
+    for (const { creates } of this.#asked.values()) {
+      for (const [index, { atMs, image }] of creates.entries()) if (image !== this.#usual.image) creates[index] = { atMs, image: undefined };
+    }
+  }
+
+  /**
+   * The images that some of the containers kept of a kind should have as their files: what the last creates asked for. One of several is
+   * to have none, for whatever comes.
+   */
+  images(kind: Kind, count: number): string[] {
+    const { creates = [] } = this.#asked.get(keyOf(kind)) ?? {};
+    const last = creates.slice(-count).map(({ image }) => image);
+    const unknown = sameKind(kind, this.#usual.kind) ? Array.from({ length: count - last.length }, () => this.#usual.image) : [];
+    const wanted = [...unknown, ...last].filter((image) => image !== undefined);
+    return count > 1 && wanted.length === count ? wanted.slice(1) : wanted;
+  }
+
   /** What to keep, the kind that is asked for most first. Where there is not room for all, each gets its share. */
   wanted(nowMs: number, { least, most }: Bounds): Wanted[] {
-    for (const [key, { times }] of this.#asked) {
-      while (times[0] !== undefined && times[0] < nowMs - memoryMs) times.shift();
-      if (times.length === 0) this.#asked.delete(key);
+    for (const [key, { creates }] of this.#asked) {
+      while (creates[0] !== undefined && creates[0].atMs < nowMs - memoryMs) creates.shift();
+      if (creates.length === 0) this.#asked.delete(key);
     }
-    const bursts = [...this.#asked.values()].map(({ kind, times }) => ({ kind, count: burstOf(times) }));
-    const others = bursts.filter(({ kind, count }) => count >= countMin && !sameKind(kind, this.#usual));
-    const usual = Math.max(least, bursts.find(({ kind }) => sameKind(kind, this.#usual))?.count ?? 0);
-    return shared([{ kind: this.#usual, count: usual }, ...others], most);
+    const bursts = [...this.#asked.values()].map(({ kind, creates }) => ({ kind, count: burstOf(creates.map(({ atMs }) => atMs)) }));
+    const { kind: usual } = this.#usual;
+    const others = bursts.filter(({ kind, count }) => count >= countMin && !sameKind(kind, usual));
+    const usualCount = Math.max(least, bursts.find(({ kind }) => sameKind(kind, usual))?.count ?? 0);
+    return shared([{ kind: usual, count: usualCount }, ...others], most);
   }
 }
 

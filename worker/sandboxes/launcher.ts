@@ -1,6 +1,7 @@
 /** Starts the containers of sandboxes, and containers without files, which become sandboxes later. */
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
+import { sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
@@ -18,7 +19,7 @@ import type { Podman } from "../runtime/podman/containers.ts";
 import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import { inSlot } from "../slots.ts";
 import type { MemoryImages } from "../snapshots/memory.ts";
-import type { RootSource } from "../store/records.ts";
+import { type RootSource, rootOver } from "../store/records.ts";
 import type { Urgent } from "../urgent.ts";
 import { type Isolator, withFiles } from "./isolator.ts";
 import type { Removal } from "./removal.ts";
@@ -43,6 +44,14 @@ export interface LaunchSpec extends ContainerSpec {
 export interface Launched {
   readonly container: Container;
   readonly root: RootSource;
+}
+
+/** A container that was started without files, to become a sandbox. */
+export interface Waiting {
+  /** As it was without files. */
+  readonly container: Container;
+  /** Resolves when it has files that were made ahead; undefined when that has failed, and nothing is left of it. */
+  readonly furnished?: Promise<Launched | undefined> | undefined;
 }
 
 /** What a container is made on, and the image below it, if there is one. */
@@ -75,17 +84,15 @@ export class Launcher {
   /**
    * Starts a container, isolated and ready for commands. On failure nothing of it is left.
    *
-   * @param waiting one that `launchEmpty` has started for this sandbox, and that gets its files
+   * @param waiting one that `launchEmpty` has started for this sandbox
    */
-  async launch(spec: LaunchSpec, waiting?: Container): Promise<Launched> {
+  async launch(spec: LaunchSpec, waiting?: Waiting): Promise<Launched> {
     const { urgent, removal } = this.#parts;
     try {
-      return await urgent.run(async () => (waiting && (await this.#furnish(waiting, spec))) ?? (await this.#launchAnew(spec)));
+      return await urgent.run(async () => (waiting && (await this.#take(waiting, spec))) ?? (await this.#launchAnew(spec)));
     } catch (error) {
       await removal.discard(spec.sandboxId);
       throw error;
-    } finally {
-      this.#prepare();
     }
   }
 
@@ -113,6 +120,47 @@ export class Launcher {
   #prepare(): void {
     const { log, ids } = this.#parts;
     if (ids.areGiven) inBackground(log, "the user ids of the next sandbox could not be prepared", () => ids.ranges?.prepare());
+  }
+
+  /** Gives a container of `launchEmpty` the files of an image ahead. @returns undefined where it cannot have them: nothing of it is left then */
+  async furnish(container: Container, spec: ContainerSpec, image: string): Promise<Launched | undefined> {
+    try {
+      return await this.#furnish(container, { ...spec, storageGB: sandboxDefaults.storageGB, source: rootOver(image) });
+    } catch (error) {
+      await this.#parts.removal.discard(spec.sandboxId);
+      throw error;
+    }
+  }
+
+  /**
+   * Makes a waiting container that of a sandbox whose files it has.
+   *
+   * @returns undefined where the image is another one by now, or where its files could not be made: it is of no use then
+   */
+  async takeReady({ furnished }: Waiting, spec: LaunchSpec): Promise<Launched | undefined> {
+    const { roots } = this.#parts;
+    const [ahead, { base }] = await Promise.all([furnished, step("sandbox.source", () => roots.provide(spec, spec.source)), spec.known]);
+    if (base.id !== ahead?.root.base.id) return undefined;
+    faultPoint("create.mounted");
+    await roots.limit(spec.sandboxId, bytesOf(spec));
+    faultPoint("create.started");
+    return ahead;
+  }
+
+  /** Makes a waiting container that of a sandbox. @returns undefined where it cannot become that: nothing of it is left then */
+  async #take(waiting: Waiting, spec: LaunchSpec): Promise<Launched | undefined> {
+    const { roots, removal } = this.#parts;
+    if (!waiting.furnished) return this.#furnish(waiting.container, spec);
+    const ready = spec.source.layers.length === 0 ? await this.takeReady(waiting, spec) : undefined;
+    if (ready) return ready;
+    const ahead = await waiting.furnished;
+    // In those groups, its exec server would stay.
+    if (!ahead || ahead.container.process.user?.additionalGids?.length) {
+      await removal.remove(spec.sandboxId);
+      return undefined;
+    }
+    await roots.vacate(spec);
+    return this.#furnish(waiting.container, spec);
   }
 
   /** Gives a container its files. @returns undefined where it cannot have them: nothing of it is left then */
@@ -146,7 +194,7 @@ export class Launcher {
     podman.prepare(spec);
     const provided = await step("sandbox.source", () => roots.provide(spec, spec.source));
     // All of it in one turn: more at once than there are CPUs would only have each of them end later.
-    return await inSlot(slots, () => this.#make(spec, provided));
+    return await inSlot(slots, () => this.#make(spec, provided)).finally(() => this.#prepare());
   }
 
   async #make(spec: LaunchSpec, provided: Provided): Promise<Launched> {

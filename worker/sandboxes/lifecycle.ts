@@ -16,7 +16,7 @@ import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";
 import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
 import type { Isolator, Started } from "./isolator.ts";
-import { bytesOf, filesOf, type Launched, type Launcher, type LaunchSpec } from "./launcher.ts";
+import { bytesOf, filesOf, type Launched, type Launcher, type LaunchSpec, type Waiting } from "./launcher.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Removal } from "./removal.ts";
 import type { Roots } from "./roots.ts";
@@ -53,15 +53,15 @@ export class SandboxLifecycle {
   /**
    * Creates the container of a sandbox, and starts it once that is recorded. On failure nothing of the container is left.
    *
-   * @param known when it is recorded @param waiting a container that was started for it, without files
+   * @param known when it is recorded @param waiting a container that was started for it
    */
-  async start(sandbox: LiveSandbox, known = Promise.resolve(), waiting?: Container): Promise<void> {
+  async start(sandbox: LiveSandbox, known = Promise.resolve(), waiting?: Waiting): Promise<void> {
     const isFetched = sandbox.record.memory_from?.from !== undefined;
     await this.#start(sandbox, known, waiting);
     if (isFetched) inBackground(this.#parts.log, "an image of memory is removed later", () => this.#parts.collectLayers());
   }
 
-  async #start(sandbox: LiveSandbox, known: Promise<void>, waiting: Container | undefined): Promise<void> {
+  async #start(sandbox: LiveSandbox, known: Promise<void>, waiting: Waiting | undefined): Promise<void> {
     const { record } = sandbox;
     const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known };
     const { container, root, restored } = await this.#launchFrom(spec, record, waiting);
@@ -75,6 +75,34 @@ export class SandboxLifecycle {
     } catch (error) {
       sandbox.container = undefined;
       await this.#parts.removal.discard(sandbox.record.id);
+      throw error;
+    }
+  }
+
+  /**
+   * Makes a waiting container that has the files of a sandbox that sandbox, of which nothing is recorded. On failure nothing of the
+   * container is left.
+   *
+   * @param sure throws if nobody may be told of the sandbox any more
+   * @returns false if it could not become that
+   */
+  async startReady(sandbox: LiveSandbox, waiting: Waiting, sure: () => Promise<void>): Promise<boolean> {
+    const { launcher, sandboxes, removal } = this.#parts;
+    const { record } = sandbox;
+    try {
+      const noted = waiting.furnished?.then((ahead) => ahead && sandboxes.noteFacts({ ...record, root: ahead.root }));
+      const [launched] = await Promise.all([launcher.takeReady(waiting, { ...specOf(record), source: rootOver(record.image) }), noted]);
+      if (!launched) {
+        await removal.remove(record.id);
+        return false;
+      }
+      await sure();
+      sandbox.container = launched.container;
+      await sandboxes.promise(sandbox, "started", { container_id: launched.container.id, root: launched.root });
+      return true;
+    } catch (error) {
+      sandbox.container = undefined;
+      await removal.discard(record.id);
       throw error;
     }
   }
@@ -104,7 +132,7 @@ export class SandboxLifecycle {
   async #launchFrom(
     spec: LaunchSpec,
     { memory_from: memory, status }: SandboxRecord,
-    waiting: Container | undefined,
+    waiting: Waiting | undefined,
   ): Promise<Launched & { readonly restored: Partial<SandboxRecord> }> {
     const { launcher, log } = this.#parts;
     if (!memory) return { ...(await launcher.launch(spec, waiting)), restored: {} };

@@ -1,7 +1,8 @@
 /**
- * A pool of containers started in advance: isolated, with a network, an exec server and limits, but without files. Whatever a sandbox
- * is made from, an image or a snapshot, one of them becomes it within a few milliseconds. The pool holds what was asked for most in the
- * last minutes (`Demand`), is filled in the background, never at the expense of a call, and not at all when the host is short.
+ * A pool of containers started in advance: isolated, with a network, an exec server and limits. Most have the files of an image already,
+ * the one that the last creates asked for. Whatever a sandbox is made from, an image or a snapshot, any of them can become it: those
+ * without files, or with others, get them within a few milliseconds. The pool holds what was asked for most in the last minutes
+ * (`Demand`), is filled in the background, never at the expense of a call, and not at all when the host is short.
  */
 
 import type { Request } from "../../shared/bus/contract/contract.ts";
@@ -9,6 +10,7 @@ import type { Config } from "../../shared/config.ts";
 import { isolationOf, sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import { newId } from "../../shared/util/ids.ts";
+import { defaultImageWord } from "../../shared/util/image.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { outsideTrace } from "../../shared/util/trace-context.ts";
 import { pause } from "../../shared/waiting.ts";
@@ -17,6 +19,7 @@ import type { Container } from "../runtime/container/container.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import { Demand, type Kind, sameKind, type Wanted } from "./demand.ts";
+import type { Launched, Waiting } from "./launcher.ts";
 
 /** Pause after a container was taken, so that what comes right after it, its first command, has the host to itself. */
 const restMs = 30;
@@ -31,10 +34,11 @@ const unfitMs = 600_000;
 const unfitMax = 256;
 
 /** A waiting container, already named after the id of its future sandbox. */
-export interface Prepared {
+export interface Prepared extends Waiting {
   readonly id: string;
   readonly kind: Kind;
-  readonly container: Container;
+  /** Whose files it has, or is being given. */
+  readonly image?: string;
 }
 
 interface Parts {
@@ -43,6 +47,8 @@ interface Parts {
   readonly log: Logger;
   /** Starts a container without files. */
   readonly launch: (spec: ContainerSpec) => Promise<Container>;
+  /** Gives it the files of an image; undefined where it cannot have them, and nothing of it is left then. */
+  readonly furnish: (container: Container, spec: ContainerSpec, image: string) => Promise<Launched | undefined>;
   /** Removes such a container. */
   readonly remove: (sandboxId: string) => Promise<void>;
   /** Whether containers can be started without files here. */
@@ -57,7 +63,7 @@ interface Parts {
 
 export class WarmPool {
   readonly #parts: Parts;
-  readonly #demand = new Demand(usual);
+  readonly #demand = new Demand({ kind: usual, image: defaultImageWord });
   readonly #waiting: Prepared[] = [];
   /** Names of images, and until when they are passed by. */
   readonly #unfit = new Map<string, number>();
@@ -79,15 +85,15 @@ export class WarmPool {
     this.#adjustAfter(0);
   }
 
-  /** A waiting container for this call, if the pool holds one of its kind. */
-  take(call: Request<"create">): Prepared | undefined {
+  /** A waiting container for this call, if the pool holds one of its kind. @param image that its files are; undefined for others */
+  take(call: Request<"create">, image: string | undefined): Prepared | undefined {
     const { config, counters } = this.#parts;
-    if (config.poolSize === 0 || isolationOf(call) === "strong" || (this.#unfit.get(call.image) ?? 0) > performance.now()) return undefined;
+    if (config.poolSize === 0 || isolationOf(call) === "strong" || this.#isUnfit(call.image)) return undefined;
     const kind: Kind = { cpus: call.cpu, memoryMiB: call.memory, network: call.network };
     const isKept = this.#wanted().some((wanted) => sameKind(wanted.kind, kind));
-    this.#demand.note(kind, performance.now());
+    this.#demand.note(kind, image, performance.now());
     this.#adjustAfter(restMs);
-    for (let prepared = this.#shift(kind); prepared; prepared = this.#shift(kind)) {
+    for (let prepared = this.#shift(kind, image); prepared; prepared = this.#shift(kind, image)) {
       const { initPid, pidNamespace } = prepared.container;
       if (pidNamespaceOf(initPid) === pidNamespace) {
         this.#takenAtMs = performance.now();
@@ -108,6 +114,13 @@ export class WarmPool {
     if (this.#unfit.size > unfitMax && oldest !== undefined) this.#unfit.delete(oldest);
   }
 
+  /** Gives up all that has files of an image which could be removed otherwise. Until such an image is asked for again, none has. */
+  async letGo(): Promise<void> {
+    this.#demand.forgetImages();
+    await this.#discardAll(({ image }) => image !== undefined && image !== defaultImageWord);
+    this.#adjustAfter(restMs);
+  }
+
   /** Removes the waiting containers. Resolves when they are gone. */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -116,9 +129,16 @@ export class WarmPool {
     await this.#discardAll(() => true);
   }
 
-  #shift(kind: Kind): Prepared | undefined {
-    const index = this.#waiting.findIndex((prepared) => sameKind(prepared.kind, kind));
-    return index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
+  #isUnfit(image: string): boolean {
+    return (this.#unfit.get(image) ?? 0) > performance.now();
+  }
+
+  /** With these files, or without any, or with those of the default image. What an account's image was the root of becomes nothing else. */
+  #shift(kind: Kind, image: string | undefined): Prepared | undefined {
+    const those = this.#those(kind);
+    const find = (files: string | undefined): Prepared | undefined => those.find((prepared) => prepared.image === files);
+    const best = (image === undefined ? undefined : find(image)) ?? find(undefined) ?? find(defaultImageWord);
+    return best && this.#waiting.splice(this.#waiting.indexOf(best), 1)[0];
   }
 
   #adjustAfter(delayMs: number): void {
@@ -139,24 +159,87 @@ export class WarmPool {
     await this.#adjusting;
   }
 
-  /** Makes what is missing, one at a time, and removes what is too much. Stops at the first failure. */
+  /** Makes what is missing, one at a time, and removes what is too much. */
   async #fit(): Promise<void> {
-    const { log } = this.#parts;
-    for (let missing = this.#missing(); missing && (await this.#isTurn()); missing = this.#missing()) {
-      const id = newId("sandbox");
-      const kind = missing;
-      try {
-        this.#waiting.push({ id, kind, container: await this.#parts.launch({ sandboxId: id, ...kind, isolation: "standard" }) });
-      } catch (err) {
-        log.warn({ err, event: "pool_failed", ...kind }, "a container could not be prepared");
-        this.#demand.forget(kind);
-        await this.#rest(failureRestMs);
-      }
+    while (this.#isWanting() && (await this.#isTurn())) {
+      const bare = this.#bare();
+      const missing = this.#missing();
+      if (bare) await this.#furnish(bare.prepared, bare.image);
+      else if (missing) await this.#launch(missing);
     }
     for (const { kind, count } of this.#surplus()) {
-      const many = this.#waiting.filter((prepared) => sameKind(prepared.kind, kind)).slice(count);
+      const many = this.#those(kind).slice(count);
       await this.#discardAll((prepared) => many.includes(prepared));
     }
+    const useless = this.#stopped ? undefined : this.#useless();
+    await this.#discardAll((prepared) => prepared === useless);
+  }
+
+  async #launch(kind: Kind): Promise<void> {
+    const id = newId("sandbox");
+    try {
+      this.#waiting.push({ id, kind, container: await this.#parts.launch(specOf(id, kind)) });
+    } catch (err) {
+      await this.#failed(kind, err);
+    }
+  }
+
+  /** Whoever takes it meanwhile waits for its files. */
+  async #furnish({ id, kind, container }: Prepared, image: string): Promise<void> {
+    const furnishing = this.#parts.furnish(container, specOf(id, kind), image);
+    const indexOf = (): number => this.#waiting.findIndex((prepared) => prepared.id === id);
+    this.#waiting[indexOf()] = { id, kind, container, image, furnished: furnishing.catch(() => undefined) };
+    const forget = (): void => void (indexOf() >= 0 && this.#waiting.splice(indexOf(), 1));
+    try {
+      if (await furnishing) return;
+      forget();
+      this.passBy(image);
+    } catch (err) {
+      forget();
+      await this.#failed(kind, err);
+    }
+  }
+
+  async #failed(kind: Kind, err: unknown): Promise<void> {
+    this.#parts.log.warn({ err, event: "pool_failed", ...kind }, "a container could not be prepared");
+    this.#demand.forget(kind);
+    await this.#rest(failureRestMs);
+  }
+
+  #isWanting(): boolean {
+    return this.#missing() !== undefined || this.#bare() !== undefined;
+  }
+
+  #those(kind: Kind): Prepared[] {
+    return this.#waiting.filter((prepared) => sameKind(prepared.kind, kind));
+  }
+
+  /** A container without files, and the image whose files it should have. */
+  #bare(): { readonly prepared: Prepared; readonly image: string } | undefined {
+    if (!this.#parts.isServing()) return undefined;
+    for (const { those, images, missing } of this.#furnishing()) {
+      const prepared = those.find(({ image }) => image === undefined);
+      if (prepared && missing !== undefined && those.filter(({ image }) => image !== undefined).length < images.length) return { prepared, image: missing };
+    }
+    return undefined;
+  }
+
+  /** A container with files that are asked for less than others which none has. */
+  #useless(): Prepared | undefined {
+    const changing = this.#furnishing().filter(({ missing }) => missing !== undefined);
+    const useless = changing.flatMap(({ those, images }) =>
+      those.filter(({ image }) => image !== undefined && countIn(having(those), image) > countIn(images, image)),
+    );
+    return useless[0];
+  }
+
+  /** For each kind, what waits, the images whose files it should have, and the first that too few have. */
+  #furnishing() {
+    return this.#wanted().map(({ kind, count }) => {
+      const those = this.#those(kind);
+      const images = this.#demand.images(kind, count).filter((image) => !this.#isUnfit(image));
+      return { those, images, missing: images.find((image) => countIn(having(those), image) < countIn(images, image)) };
+    });
   }
 
   #wanted(): Wanted[] {
@@ -181,7 +264,7 @@ export class WarmPool {
   }
 
   #countOf(kind: Kind): number {
-    return this.#waiting.filter((prepared) => sameKind(prepared.kind, kind)).length;
+    return this.#those(kind).length;
   }
 
   /** Waits until no call does, for a while. @returns whether the pool still goes on */
@@ -204,9 +287,16 @@ export class WarmPool {
     for (const prepared of meant) await this.#discard(prepared);
   }
 
-  async #discard({ id }: Prepared): Promise<void> {
+  async #discard({ id, furnished }: Prepared): Promise<void> {
+    await furnished;
     await this.#parts.remove(id).catch((err) => this.#parts.log.warn({ err, sandbox: id }, "a prepared container could not be removed"));
   }
 }
+
+const specOf = (sandboxId: string, kind: Kind): ContainerSpec => ({ sandboxId, ...kind, isolation: "standard" });
+
+const having = (those: readonly Prepared[]): (string | undefined)[] => those.map(({ image }) => image);
+
+const countIn = (images: readonly (string | undefined)[], image: string): number => images.filter((each) => each === image).length;
 
 const usual: Kind = { cpus: sandboxDefaults.cpus, memoryMiB: sandboxDefaults.memoryMiB, network: sandboxDefaults.access };

@@ -119,16 +119,31 @@ export class Sandboxes {
   /** Records the intent to create a sandbox. Until `recorded` resolves it must not run, and when that fails it is not known any more. */
   add(record: SandboxRecord): { readonly sandbox: LiveSandbox; readonly recorded: Promise<void> } {
     const sandbox = this.#track(record);
-    const recorded = this.#store.putSandbox(record).catch((error: unknown) => {
+    const recorded = this.#store.putIntent(record).catch((error: unknown) => {
       this.#live.delete(record.id);
       throw error;
     });
     return { sandbox, recorded };
   }
 
+  /** Adds a sandbox that runs already. Nothing of it is left after a restart until it is promised. */
+  addReady(record: SandboxRecord): LiveSandbox {
+    return this.#track(record);
+  }
+
+  /** Takes that back. */
+  forget(sandbox: LiveSandbox): void {
+    this.#live.delete(sandbox.record.id);
+  }
+
   /** Publishes a sandbox that is still being created to the directory. */
   announce(sandbox: LiveSandbox): Promise<void> {
     return this.#publish(sandbox.record);
+  }
+
+  /** Does ahead a part of what makes a sandbox's promise durable. */
+  noteFacts(record: SandboxRecord): Promise<void> {
+    return this.#store.putFacts(record);
   }
 
   /** Records that the caller may be told of a sandbox, which the directory lists: it is kept from then on whatever happens. */
@@ -158,7 +173,7 @@ export class Sandboxes {
     const { record: former } = sandbox;
     this.#become(sandbox, event, changes);
     try {
-      await this.#publish(sandbox.record);
+      await Promise.all([this.#publish(sandbox.record), this.#store.putFacts(sandbox.record)]);
       await this.acknowledge(sandbox);
     } catch (error) {
       sandbox.record = former;

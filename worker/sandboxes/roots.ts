@@ -203,11 +203,16 @@ export class Roots {
 
   /** Unmounts and removes the files of a sandbox, if it has any here. */
   async remove(sandboxId: string): Promise<void> {
+    await this.vacate({ sandboxId });
+    await this.#parts.ids.ranges?.release(sandboxId);
+  }
+
+  /** The same for one that is to get others: it keeps its ids. */
+  async vacate({ sandboxId }: Owner): Promise<void> {
     await this.leavePlace({ sandboxId });
     const { dir } = this.#rootOf(sandboxId);
     if (existsSync(dir)) await this.#storageOf(sandboxId).remove(dir);
     this.#parts.mounted.delete(sandboxId);
-    await this.#parts.ids.ranges?.release(sandboxId);
   }
 
   /** Removes the files of unknown sandboxes. */

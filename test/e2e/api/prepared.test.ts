@@ -1,4 +1,4 @@
-/** Sandboxes that were containers of the pool, which wait without files. */
+/** Sandboxes that were containers of the pool, of which all but one wait with the files of the default image. */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { type Answer, Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
-import { untilHostHas } from "../../helpers/host-state.ts";
+import { hostState, untilHostHas } from "../../helpers/host-state.ts";
 import { Sandboxes } from "../../helpers/sandboxes.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
@@ -22,13 +22,19 @@ const api = new Api(stack);
 
 const sandboxes = fixture(new Sandboxes(api));
 
-/** Waits until the pool is full. @returns what waits in it */
-const full = (): Promise<string[]> =>
+const overlay = 0x794c7630;
+
+/** Waits until the pool is full. @param furnished how many have files, if that matters @returns what waits in it */
+const full = (furnished?: number): Promise<string[]> =>
   until("the pool is full", async () => {
     const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/sandboxes/list?page_size=100")).body;
-    const ids = (await stack.containers()).filter(({ running, sandboxId }) => running && !data.some(({ id }) => id === sandboxId));
-    return ids.length === size ? ids.map(({ sandboxId }) => sandboxId) : undefined;
+    const those = (await stack.containers()).filter(({ running, sandboxId }) => running && !data.some(({ id }) => id === sandboxId));
+    const isAsWanted = furnished === undefined || those.filter(({ pid }) => hasFiles(pid)).length === furnished;
+    return those.length === size && isAsWanted ? those.map(({ sandboxId }) => sandboxId) : undefined;
   });
+
+/** Whether a container has more than the empty root. */
+const hasFiles = (pid: number): boolean => statfsSync(`/proc/${pid}/root/`).type === overlay;
 
 /** What a command in a sandbox can see of how the sandbox was made. */
 const looks = {
@@ -44,14 +50,12 @@ const looks = {
   devices: "mknod /tmp/disk b 8 0 2>&1; mknod /tmp/null c 1 3 2>&1; cat /tmp/null /tmp/disk 2>&1; ls -A /dev/shm /dev/mqueue",
 } as const;
 
-const overlay = 0x794c7630;
-
 /** The processes of a container, as the host sees them. */
 const processesOf = (pid: number): number[] =>
   processIds().filter((each) => pidNamespaceOf(each) !== undefined && pidNamespaceOf(each) === pidNamespaceOf(pid));
 
 test("nothing in a sandbox that was a waiting container is other than in one that was made anew", async () => {
-  const waiting = await full();
+  const waiting = await full(size - 1);
   const prepared = await sandboxes.make();
   assert.ok(waiting.includes(prepared));
   // The first of a kind that the pool does not hold.
@@ -65,11 +69,39 @@ test("nothing in a sandbox that was a waiting container is other than in one tha
   await Promise.all([prepared, anew].map((id) => api.delete(id)));
 });
 
+/** Restores a snapshot into each waiting container. @returns the sandboxes: first that without files, then those that had others */
+async function restoreIntoAll(snapshot: string): Promise<string[]> {
+  const waiting = await full(size - 1);
+  const made: string[] = [];
+  for (let count = 0; count < size; count++) made.push(expectOk(await api.call<{ id: string }>("POST", `/v1/snapshots/${snapshot}/restore`), 201).id);
+  assert.deepEqual(made.toSorted(), waiting.toSorted(), "containers that waited");
+  return made;
+}
+
+test("nothing in a sandbox whose container had other files before is other than in one whose had none", async () => {
+  const source = await sandboxes.make();
+  await api.execute(source, "echo changed > /etc/changed; ln -s / /away");
+  const snapshot = expectOk(await api.call<{ id: string }>("POST", `/v1/sandboxes/${source}/snapshot`), 201).id;
+  const made = await restoreIntoAll(snapshot);
+  for (const [what, command] of Object.entries(looks)) {
+    const seen = await Promise.all(made.map(async (id) => (await api.execute(id, command)).stdout));
+    for (const each of seen) assert.equal(each, seen[0], what);
+  }
+  for (const id of made) await expectOneRoot(id);
+  await Promise.all([source, ...made].map((id) => api.delete(id)));
+  await api.call("DELETE", `/v1/snapshots/${snapshot}`);
+});
+
 test("no process of a waiting container keeps the root that it had", async () => {
   const waiting = await full();
   const id = await sandboxes.make();
   assert.ok(waiting.includes(id));
   await api.execute(id, "true");
+  await expectOneRoot(id);
+  await api.delete(id);
+});
+
+async function expectOneRoot(id: string): Promise<void> {
   const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
   const processes = processesOf(container?.pid ?? 0);
   assert.ok(processes.length >= 2, "the first one and the exec server");
@@ -82,12 +114,12 @@ test("no process of a waiting container keeps the root that it had", async () =>
     assert.deepEqual(
       readFileSync(`/proc/${pid}/mountinfo`, "utf8")
         .split("\n")
-        .filter((line) => / \/ \/ /.test(line) && / - tmpfs /.test(line)),
+        .filter((line) => / \/ \/ /.test(line))
+        .slice(1),
       [],
     );
   }
-  await api.delete(id);
-});
+}
 
 test("a snapshot is restored, and a sandbox cloned, into what waits", async () => {
   await full();
@@ -160,7 +192,8 @@ for (const point of ["create.noted", "create.mounted", "create.started"] as cons
     if (answer?.status === 201) await api.delete(answer.body.id);
     const after = await full();
     assert.ok(!before.some((id) => after.includes(id)), "those that waited are gone");
-    await untilHostHas(stack.worker, { layers: 0, roots: [] });
+    await until("nothing else has files", () => hostState(stack.worker).roots.every((id) => after.includes(id)));
+    await untilHostHas(stack.worker, { layers: 0, roots: hostState(stack.worker).roots });
   });
 }
 

@@ -1,7 +1,8 @@
-/** Containers of the pool, which have no files, as sandboxes of any image. */
+/** Containers of the pool, of which one has no files, as sandboxes of any image. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { parseMounts } from "../../../shared/util/mounts.ts";
 import { type Answer, Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
@@ -13,29 +14,59 @@ import { until } from "../../helpers/until.ts";
 
 const store = await fixture(OwnStore.make());
 const registry = await fixture(TestRegistry.start());
-const settings = { ...store.settings, SANDGATE_POOL_SIZE: "1", SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_PRIVATE_REGISTRIES: registry.host };
+const size = 2;
+const settings = {
+  ...store.settings,
+  SANDGATE_POOL_SIZE: String(size),
+  SANDGATE_POOL_SIZE_MAX: String(size),
+  SANDGATE_SNAPSHOT_ARCHIVE: "false",
+  SANDGATE_PRIVATE_REGISTRIES: registry.host,
+};
 const stack = await fixture(startStack({ name: "pooled-images", settings, environment: { SSL_CERT_FILE: registry.certificate } }));
 const api = new Api(stack);
 
 const make = async ({ name }: MadeImage): Promise<string> =>
   expectOk(await api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: `${registry.host}/${name}` }), 201).id;
 
-/** What waits to become a sandbox. */
-const waiting = (): Promise<string[]> =>
-  until("a container waits", async () => {
-    const ids = (await stack.containers()).map(({ sandboxId }) => sandboxId);
+/** What waits to become a sandbox, once the pool is full and stays as it is. */
+async function waiting(): Promise<string[]> {
+  let [last, sinceMs] = ["", 0];
+  return until("the pool is full", async () => {
     const { data } = (await api.call<{ data: { id: string }[] }>("GET", "/v1/sandboxes/list")).body;
-    const left = ids.filter((id) => !data.some((sandbox) => sandbox.id === id));
-    return left.length > 0 ? left : undefined;
+    const left = (await stack.containers()).filter(({ sandboxId }) => !data.some(({ id }) => id === sandboxId));
+    const now = JSON.stringify(left.map(({ sandboxId, pid }) => [sandboxId, attempt(() => statSync(`/proc/${pid}/root/`).dev)]));
+    if (now !== last) [last, sinceMs] = [now, Date.now()];
+    return left.length === size && Date.now() - sinceMs > 700 ? left.map(({ sandboxId }) => sandboxId) : undefined;
   });
+}
 
-test("what waits becomes a sandbox of an image that nobody has asked for before, and keeps no image in use", async () => {
-  const image = await registry.add("team/pooled", { bytes: 2 ** 20 });
+/** How many containers wait with a file that only an image has. */
+async function waitingWith(file: string): Promise<number> {
+  const those = await waiting();
+  const containers = (await stack.containers()).filter(({ sandboxId }) => those.includes(sandboxId));
+  return containers.filter(({ pid }) => existsSync(`/proc/${pid}/root/${file}`)).length;
+}
+
+test("what waits becomes a sandbox of an image that nobody has asked for before", async () => {
+  const image = await registry.add("team/first");
   const prepared = await waiting();
   const id = await make(image);
   assert.ok(prepared.includes(id), "a container that waited");
   await api.delete(id);
-  await waiting();
+});
+
+test("what waits has the files of an image that is asked for, and yet the operator can remove the image", async () => {
+  const image = await registry.add("team/pooled", { bytes: 2 ** 20, links: { mark: "/" } });
+  for (let made = 0; made < size; made++) {
+    await waiting();
+    await api.delete(await make(image));
+  }
+  await until("one waits with its files", async () => (await waitingWith("mark")) === size - 1);
+  const prepared = await waiting();
+  const id = await make(image);
+  assert.ok(prepared.includes(id), "a container that waited");
+  await api.delete(id);
+  await until("one waits with its files", async () => (await waitingWith("mark")) === size - 1);
   await until("the operator can remove the image", async () => (await api.call("DELETE", `/v1/admin/images/${image.id}`)).status === 200);
 });
 

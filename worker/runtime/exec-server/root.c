@@ -1,7 +1,7 @@
 /*
  * Run by the worker, outside of sandboxes: gives a container that was started without files the root that is mounted for it. In the
- * container's mount namespace, the root takes the place of the empty one, for all processes at once, and what the OCI runtime has
- * mounted in there moves over: /proc, /dev and so on. All of it is done with the rights of the container's own root and seen from its
+ * container's mount namespace, the root takes the place of the empty one, or of the one it was given before, for all processes at once, and
+ * what the OCI runtime has mounted in there moves over: /proc, /dev and so on. All of it is done with the rights of the container's own root and seen from its
  * new root, so that a link in an image leads nowhere else.
  *
  * Arguments: the container's first process, the number of its PID namespace, the root, and what to move, none of it below another one.

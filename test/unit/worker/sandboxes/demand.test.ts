@@ -11,9 +11,9 @@ const minute = 60_000;
 
 /** @param times when each kind was asked for, in milliseconds */
 function demand(...asked: readonly (readonly [Kind, readonly number[]])[]): Demand {
-  const made = new Demand(usual);
+  const made = new Demand({ kind: usual, image: "default" });
   const all = asked.flatMap(([kind, times]) => times.map((atMs) => [kind, atMs] as const));
-  for (const [kind, atMs] of all.toSorted(([, one], [, other]) => one - other)) made.note(kind, atMs);
+  for (const [kind, atMs] of all.toSorted(([, one], [, other]) => one - other)) made.note(kind, undefined, atMs);
   return made;
 }
 
@@ -81,4 +81,31 @@ test("the pool has a small part of the memory that is free beyond what calls mus
   assert.equal(roomFor(5, 1 * GiB, 256 * MiB), 13, "what it keeps is not free any more");
   assert.equal(roomFor(0, 16 * GiB, 256 * MiB), 248);
   assert.equal(roomFor(3, 400 * MiB, 256 * MiB), 3, "nothing is made, and nothing removed");
+});
+
+test("the files are those of the images that were asked for last, but one of several has none", () => {
+  const made = new Demand({ kind: usual, image: "default" });
+  const images = (kind: Kind, count: number): string[] => made.images(kind, count);
+  assert.deepEqual([images(usual, 1), images(usual, 3)], [["default"], ["default", "default"]], "nobody has asked for anything");
+  assert.deepEqual(images(small, 2), [], "nothing says which");
+  made.note(usual, "python", 0);
+  assert.deepEqual([images(usual, 1), images(usual, 3)], [["python"], ["default", "python"]]);
+  made.note(usual, undefined, 1);
+  assert.deepEqual([images(usual, 1), images(usual, 2), images(usual, 3)], [[], ["python"], ["default", "python"]]);
+  for (let atMs = 2; atMs < 5; atMs++) made.note(small, "node", atMs);
+  assert.deepEqual(
+    [images(small, 3), images(small, 5)],
+    [
+      ["node", "node"],
+      ["node", "node", "node"],
+    ],
+  );
+});
+
+test("of images that may be removed nothing is kept once they are forgotten, but how often they were asked for is", () => {
+  const made = new Demand({ kind: usual, image: "default" });
+  for (let atMs = 0; atMs < 4; atMs++) made.note(usual, atMs % 2 ? "python" : "default", atMs);
+  made.forgetImages();
+  assert.deepEqual(made.images(usual, 4), ["default", "default"]);
+  assert.deepEqual(made.wanted(10, bounds), [{ kind: usual, count: 4 }]);
 });
