@@ -119,7 +119,7 @@ export class Sandboxes {
   /** Records the intent to create a sandbox. Until `recorded` resolves it must not run, and when that fails it is not known any more. */
   add(record: SandboxRecord): { readonly sandbox: LiveSandbox; readonly recorded: Promise<void> } {
     const sandbox = this.#track(record);
-    const recorded = this.#store.putIntent(record).catch((error: unknown) => {
+    const recorded = this.#store.putSandbox(record).catch((error: unknown) => {
       this.#live.delete(record.id);
       throw error;
     });

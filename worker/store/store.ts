@@ -59,14 +59,6 @@ export class Store {
     return [...this.#sandboxes.getRange()].map(({ value }) => value);
   }
 
-  /**
-   * Records a sandbox that nobody has been told of. It is dropped, and not rebuilt, if the process dies, so its facts are not needed yet.
-   * Resolves when the record is on disk.
-   */
-  async putIntent(record: SandboxRecord): Promise<void> {
-    await this.#durably(this.#sandboxes.put(record.id, record));
-  }
-
   /** Does the first part of `putSandbox` ahead. */
   async putFacts(record: SandboxRecord): Promise<void> {
     await this.#durably(this.#facts.put(record));

@@ -62,8 +62,8 @@ export class Track {
   segmentsReadAtMs = 0;
   /** Set when commands were ended for their memory, until a look has shown what they left behind. */
   endedForMemory = false;
-  /** Whether its CPU weight is that of a busy sandbox. */
-  isWeighedAsBusy = false;
+  /** Whether its CPU weight is that of a busy sandbox; undefined for what an earlier process may have weighed. */
+  isWeighedAsBusy: boolean | undefined;
   #averagePercent = 0;
   #reading: Reading = { memoryBytes: 0, cpuSeconds: 0, byProcess: new Map() };
   #readAtMs = Date.now();

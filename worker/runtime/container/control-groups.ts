@@ -5,11 +5,10 @@
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { hostUserId, monitorOf, pidNamespaceOf, threadsOf, userOf } from "../process/proc.ts";
-import { run } from "../process/run.ts";
+import { programFailure, run } from "../process/run.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
 
 /** What the kernel limits by these groups. */
@@ -64,7 +63,7 @@ export class ControlGroups {
    * Creates the group for a sandbox, whose commands then enter it themselves, and moves its processes there: also the first one,
    * which only waits, but does what a debugger in the sandbox has it do. Its network and its monitor only share its CPU.
    *
-   * @throws {SandgateError} `internal_error` when a process could not be moved
+   * @throws {SandgateError} `internal_error`, `unavailable` when a process could not be moved
    */
   async join(name: string, container: Members, limits: GroupLimits): Promise<SandboxGroup> {
     const { initPid, pids, networkPids } = container;
@@ -188,6 +187,6 @@ done`;
  */
 async function moveOthers(pid: number, uid: number, entrances: readonly string[]): Promise<void> {
   const identity = ["--reuid", String(uid), "--clear-groups", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"];
-  const { exitCode, stderr } = await run("setpriv", [...identity, "--", "sh", "-c", moveScript, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });
-  if (exitCode !== 0) throw new SandgateError("internal_error", "the sandbox could not be limited", { cause: new Error(stderr) });
+  const result = await run("setpriv", [...identity, "--", "sh", "-c", moveScript, "sh", String(pid), ...entrances], { timeoutMs: moveTimeoutMs });
+  if (result.exitCode !== 0) throw programFailure("the sandbox could not be limited", result);
 }

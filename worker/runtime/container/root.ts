@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Host } from "../host/host.ts";
-import { run } from "../process/run.ts";
+import { programFailure, run } from "../process/run.ts";
 import type { Container } from "./container.ts";
 
 const timeoutMs = 10_000;
@@ -10,14 +10,15 @@ const timeoutMs = 10_000;
 /** The container cannot have the root, or not all of it: another one has to be made. */
 export class RootRefused extends Error {}
 
-/** @param root where it is mounted @returns the ids of the groups in which the superuser is there @throws {RootRefused} */
+/** @param root where it is mounted @returns the ids of the groups in which the superuser is there @throws {RootRefused}, {SandgateError} `unavailable` */
 export async function enterRoot({ execServer }: Pick<Host, "execServer">, container: Container, root: string): Promise<number[]> {
   if (execServer === undefined) throw new RootRefused("there is no program for it");
   const { initPid, pidNamespace, bundle } = container;
   const args = ["root", String(initPid), /\d+/.exec(pidNamespace)?.[0] ?? "", root, ...mountsIn(bundle)];
-  const { exitCode, stdout, stderr } = await run(execServer, args, { timeoutMs });
-  if (exitCode !== 0) throw new RootRefused(stderr);
-  return (stdout.match(/\d+/g) ?? []).map(Number);
+  const result = await run(execServer, args, { timeoutMs });
+  if (result.timedOut) throw programFailure("the sandbox could not be given its files", result);
+  if (result.exitCode !== 0) throw new RootRefused(result.stderr);
+  return (result.stdout.match(/\d+/g) ?? []).map(Number);
 }
 
 /**

@@ -3,9 +3,8 @@
  * again for the worker's user, who has made their namespaces. So each gets a part, and what one takes leaves enough for others.
  */
 import { readFileSync } from "node:fs";
-import { SandgateError } from "../../../shared/errors.ts";
 import { hardLimit } from "../host/kernel.ts";
-import { run } from "../process/run.ts";
+import { programFailure, run } from "../process/run.ts";
 
 const timeoutMs = 10_000;
 const parts = 4;
@@ -25,7 +24,7 @@ export function signalsLimit(): object {
   return { type: "RLIMIT_SIGPENDING", soft: count, hard: count };
 }
 
-/** Sets the limits of the user namespace of a process, which only a process in it can do. @throws {SandgateError} `internal_error` */
+/** Sets the limits of the user namespace of a process, which only a process in it can do. @throws {SandgateError} `internal_error`, `unavailable` */
 export async function boundUser(pid: number): Promise<void> {
   const values = Object.entries(bounded).flatMap(([name, host]) => [
     `/proc/sys/user/${name}`,
@@ -33,7 +32,5 @@ export async function boundUser(pid: number): Promise<void> {
   ]);
   const script = 'while [ $# -gt 0 ]; do echo "$2" > "$1" || exit 1; shift 2; done';
   const result = await run("nsenter", ["-t", String(pid), "-U", "--", "sh", "-c", script, "sh", ...values], { timeoutMs });
-  if (result.exitCode !== 0) {
-    throw new SandgateError("internal_error", "the sandbox could not be given limits of its own", { cause: new Error(result.stderr) });
-  }
+  if (result.exitCode !== 0) throw programFailure("the sandbox could not be given limits of its own", result);
 }

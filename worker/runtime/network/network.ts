@@ -5,10 +5,9 @@
  */
 import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
-import { SandgateError } from "../../../shared/errors.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import type { Host } from "../host/host.ts";
-import { run } from "../process/run.ts";
+import { programFailure, run } from "../process/run.ts";
 
 const timeoutMs = 10_000;
 
@@ -96,7 +95,7 @@ export function refusingRoutes(host: readonly string[]): string {
 /**
  * Closes the private ranges in the network namespace of a process.
  *
- * @throws {SandgateError} `internal_error`; the sandbox must not be handed out then.
+ * @throws {SandgateError} `internal_error`, `unavailable`; the sandbox must not be handed out then.
  */
 export async function closePrivateNetworks(host: Host, pid: number, namespace: Namespace): Promise<void> {
   const enter = ["-t", String(pid), "-n", "--"];
@@ -104,7 +103,5 @@ export async function closePrivateNetworks(host: Host, pid: number, namespace: N
     host.networkFilter === "nft"
       ? await run("nsenter", [...enter, "nft", "-f", "-"], { timeoutMs, input: nftRules(hostAddresses(), namespace) })
       : await run("nsenter", [...enter, "ip", "-batch", "-"], { timeoutMs, input: refusingRoutes(hostAddresses()) });
-  if (result.exitCode !== 0) {
-    throw new SandgateError("internal_error", "the network of the sandbox could not be closed off", { cause: new Error(result.stderr) });
-  }
+  if (result.exitCode !== 0) throw programFailure("the network of the sandbox could not be closed off", result);
 }

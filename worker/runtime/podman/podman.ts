@@ -2,7 +2,7 @@
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { isImageId } from "../../../shared/util/image.ts";
-import { isOutOfDisk, type RunResult, run } from "../process/run.ts";
+import { isOutOfDisk, programFailure, type RunResult, run } from "../process/run.ts";
 
 const podmanTimeoutMs = 120_000;
 
@@ -51,5 +51,5 @@ export function failure(action: string, how: Answer | RunResult): SandgateError 
   const [kind, reason] = "status" in how ? [`status ${how.status}`, reasonOf(how)] : [`exit ${how.exitCode}${how.timedOut ? ", timed out" : ""}`, how.stderr];
   const cause = new Error(`podman could not ${action} (${kind}): ${reason.slice(-2_000)}`);
   if (isOutOfDisk(reason)) return new SandgateError("insufficient_storage", "the host is out of disk space", { cause });
-  return new SandgateError("internal_error", `the sandbox host could not ${action}`, { cause });
+  return programFailure(`the sandbox host could not ${action}`, { stderr: cause.message, timedOut: "timedOut" in how && how.timedOut });
 }

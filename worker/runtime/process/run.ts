@@ -33,6 +33,12 @@ export const run = (file: string, args: readonly string[], options: RunOptions):
 /** Like `run`, with low priority, for programs that process many or large files. */
 export const runBulk = (file: string, args: readonly string[], options: RunOptions): Promise<RunResult> => runToEnd([file, ...args], options, true);
 
+/** The caller's error for a program that failed. What the machine had no time for now, it may have time for later. */
+export function programFailure(what: string, { stderr, timedOut }: Pick<RunResult, "stderr" | "timedOut">): SandgateError {
+  const cause = new Error(stderr);
+  return timedOut ? new SandgateError("unavailable", `${what} in time; try again later`, { cause }) : new SandgateError("internal_error", what, { cause });
+}
+
 /** Whether a program's messages say that it failed because the disk is full; tar may only say how much of a file it could write. */
 export const isOutOfDisk = (stderr: string): boolean => /no space left on device|disk quota exceeded|wrote only \d+ of/i.test(stderr);
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { childrenOf } from "../../../../../worker/runtime/process/proc.ts";
-import { run } from "../../../../../worker/runtime/process/run.ts";
+import { programFailure, run } from "../../../../../worker/runtime/process/run.ts";
 import { until } from "../../../../helpers/until.ts";
 
 const timeoutMs = 30_000;
@@ -142,3 +142,16 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+test("what there was no time for can be tried again, and what failed cannot", async () => {
+  const [late, failed] = [await shell("sleep 60", { timeoutMs: 100 }), await shell("echo no >&2; exit 1")];
+  const errors = [late, failed].map((result) => programFailure("nothing was done", result));
+  assert.deepEqual(
+    errors.map(({ code, message }) => [code, message]),
+    [
+      ["unavailable", "nothing was done in time; try again later"],
+      ["internal_error", "nothing was done"],
+    ],
+  );
+  assert.equal((errors[1]?.cause as Error | undefined)?.message, "no");
+});
