@@ -127,7 +127,7 @@ export const table = {
   auditDays: integer(90, 1, 3_650, "How many days the audit record keeps who changed accounts, keys, limits, workers and images, and who logged in."),
 
   signUp: flag(true, "Whether people can make accounts on the web page."),
-  firstAccountOperator: flag(false, "Whether the first account that signs up becomes an operator."),
+  firstAccountOperator: flag(false, "Whether who signs up becomes an operator while nobody else has an account to log in to."),
   keysPerAccount: integer(5, 1, 1_000, "Active API keys of one account."),
   revokedKeysMs: integer(
     2_592_000_000,

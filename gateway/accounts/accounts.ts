@@ -1,4 +1,4 @@
-/** Accounts: loads them, creates the first one from the settings, and others when people sign up. */
+/** Accounts: loads them, creates the first one from the settings, and others for people. */
 import { type Config, ConfigError } from "../../shared/config.ts";
 import type { AccountRecord, LoginRecord } from "../../shared/schemas/records.ts";
 import { newId } from "../../shared/util/ids.ts";
@@ -64,40 +64,45 @@ export async function forgetAccount(records: Records, { id, email }: AccountReco
 /** Among the logins, but no hash of an address, so that nobody logs in with it: says that the first operator is found. */
 const firstOperatorKey = "first-operator";
 
-interface NewLogin {
-  readonly loginKey: string;
+export interface PersonsAccount extends AccountRecord {
   readonly email: string;
-  readonly name: string;
-  /** As it is stored. */
-  readonly password: string;
+}
+
+/** An account of the tier beta, not stored yet. Without a name, that is what stands before the @. */
+export function newAccount(typedEmail: string, typedName = ""): PersonsAccount {
+  const email = typedEmail.trim();
+  const name = typedName.trim() || email.slice(0, email.indexOf("@")).slice(0, 100);
+  return { id: newId("account"), name, email, tier: "beta", suspended: false, created_at_ms: Date.now() };
 }
 
 /**
- * Stores an account of the tier beta and its login. Undefined when the e-mail address is taken, on whatever gateway; that
- * takes as long.
+ * Stores an account and its login. False when the e-mail address is taken, on whatever gateway; that takes as long.
+ *
+ * @param password as it is stored
  */
-export async function makeAccount(
-  records: Records,
-  { firstAccountOperator }: Config,
-  { loginKey, email, name, password }: NewLogin,
-): Promise<AccountRecord | undefined> {
-  const mayBeFirst = firstAccountOperator && records.logins.values().next().done === true;
-  const now = Date.now();
-  const account: AccountRecord = { id: newId("account"), name, email, tier: "beta", suspended: false, created_at_ms: now };
-  const login: LoginRecord = { account_id: account.id, email, password, password_version: 1, changed_at_ms: now };
+export async function storeAccount({ accounts, logins }: Records, account: PersonsAccount, password: string): Promise<boolean> {
   // First the account, so that no login ever leads nowhere.
-  await records.accounts.put(account.id, account);
-  if (!(await records.logins.create(loginKey, login))) {
-    // Not waited for: the time until the answer must not tell that there was something to undo.
-    records.accounts.delete(account.id).catch(() => {});
-    return undefined;
-  }
-  return mayBeFirst ? asFirstOperator(records, account, login) : account;
+  await accounts.put(account.id, account);
+  if (await logins.create(loginKeyOf(account.email), loginOf(account, password))) return true;
+  // Not waited for: the time until the answer must not tell that there was something to undo.
+  accounts.delete(account.id).catch(() => {});
+  return false;
+}
+
+/** Stores the account of somebody who signs up; the first one becomes an operator where the settings say so. */
+export async function storeSignedUp(records: Records, { firstAccountOperator }: Config, account: PersonsAccount, password: string): Promise<boolean> {
+  const mayBeFirst = firstAccountOperator && records.logins.values().next().done === true;
+  const isStored = await storeAccount(records, account, password);
+  if (isStored && mayBeFirst) await makeFirstOperator(records, account);
+  return isStored;
 }
 
 /** Of several first accounts made at the same time one becomes the operator: the one whose entry the server takes. */
-async function asFirstOperator(records: Records, account: AccountRecord, login: LoginRecord): Promise<AccountRecord> {
-  const isFirst = await records.logins.create(firstOperatorKey, { ...login, password: "" });
-  if (!isFirst) return account;
-  return (await records.accounts.change(account.id, (record) => ({ ...record, operator: true }))) ?? account;
+async function makeFirstOperator({ accounts, logins }: Records, account: PersonsAccount): Promise<void> {
+  const isFirst = await logins.create(firstOperatorKey, loginOf(account, ""));
+  if (isFirst) await accounts.change(account.id, (record) => ({ ...record, operator: true }));
 }
+
+const loginOf = ({ id, email, created_at_ms }: PersonsAccount, password: string): LoginRecord => ({
+  ...{ account_id: id, email, password, password_version: 1, changed_at_ms: created_at_ms },
+});

@@ -1,6 +1,6 @@
 /** The route table: the only declaration of each path. Method, path, input, docs, handler, access. */
 import { KeyBody, LogInBody, OwnKeysQuery, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
-import { AccountChange, AccountsQuery, KeyChange, KeysQuery, PasswordReset } from "../../shared/schemas/admin/accounts.ts";
+import { AccountChange, AccountsQuery, KeyChange, KeysQuery, NewAccountBody, PasswordReset } from "../../shared/schemas/admin/accounts.ts";
 import { AuditQuery } from "../../shared/schemas/admin/audit.ts";
 import { DrainBody, ImagesQuery, MoveBody, SandboxesQuery } from "../../shared/schemas/admin/fleet.ts";
 import { ExecuteAsyncBody, ExecuteBody } from "../../shared/schemas/executions.ts";
@@ -19,7 +19,7 @@ import * as sandboxes from "../docs/operations/sandboxes.ts";
 import * as sessions from "../docs/operations/sessions.ts";
 import * as snapshots from "../docs/operations/snapshots.ts";
 import { endKey, getAccount, getUsage, listKeys, makeKey } from "../handlers/account.ts";
-import { changeAccount, deleteAccount, getAnyAccount, listAccounts, resetPassword } from "../handlers/admin/accounts.ts";
+import { changeAccount, createAccount, deleteAccount, getAnyAccount, listAccounts, resetPassword } from "../handlers/admin/accounts.ts";
 import { listAudit } from "../handlers/admin/audit.ts";
 import { listImages, removeImage } from "../handlers/admin/images.ts";
 import { changeKey, endAnyKey, listAllKeys } from "../handlers/admin/keys.ts";
@@ -81,6 +81,7 @@ export const routes: readonly Route[] = [
   route("DELETE", "/v1/account/keys/:id", nothing, accounts.endKey, endKey, forPeople),
   route("GET", "/v1/account/usage", nothing, accounts.usage, getUsage, forAccounts),
   route("GET", "/v1/admin/accounts", queryOf(AccountsQuery), admin.listAccounts, listAccounts, forOperators),
+  route("POST", "/v1/admin/accounts", bodyOf(NewAccountBody), admin.createAccount, createAccount, forOperators),
   route("GET", "/v1/admin/accounts/:id", nothing, admin.getAccount, getAnyAccount, forOperators),
   route("POST", "/v1/admin/accounts/:id", bodyOf(AccountChange), admin.changeAccount, changeAccount, forOperators),
   route("POST", "/v1/admin/accounts/:id/password", bodyOf(PasswordReset), admin.resetPassword, resetPassword, forOperators),

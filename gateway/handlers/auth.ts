@@ -2,7 +2,7 @@
 
 import { SandgateError } from "../../shared/errors.ts";
 import type { AuthSettings, CurrentAccount, LogInBody, Message, NewPassword, PasswordBody, SignUpBody } from "../../shared/schemas/accounts.ts";
-import { makeAccount } from "../accounts/accounts.ts";
+import { newAccount, storeSignedUp } from "../accounts/accounts.ts";
 import { suspended } from "../accounts/auth.ts";
 import { checkPassword, knownDevice, loginKeyOf } from "../accounts/login-attempts.ts";
 import { withPassword } from "../accounts/passwords.ts";
@@ -25,12 +25,10 @@ export async function signUp(context: GatewayContext, { exchange, body }: OpenCa
   const { config, records, passwords, signUps } = context;
   if (!config.signUp)
     throw new SandgateError("forbidden", "Signing up is closed on this server. Ask its operator for an account.", { reason: "sign_up_closed" });
-  const email = body.email.trim();
-  refuseAddressAsPassword("password", body.password, email);
+  const account = newAccount(body.email, body.name);
+  refuseAddressAsPassword("password", body.password, account.email);
   signUps.take(exchange.address(config.trustProxy));
-  const name = body.name?.trim() || email.slice(0, email.indexOf("@")).slice(0, 100);
-  const account = await makeAccount(records, config, { loginKey: loginKeyOf(email), email, name, password: await passwords.hash(body.password) });
-  if (account) exchange.audited = { account: account.id, target: account.id };
+  if (await storeSignedUp(records, config, account, await passwords.hash(body.password))) exchange.audited = { account: account.id, target: account.id };
   return { message: "If this e-mail address is new here, its account is made: log in with the password that you chose" };
 }
 

@@ -48,6 +48,11 @@ class AdminAccounts extends AdminCalls {
     return this.read(of("accounts", id), options);
   }
 
+  /** Creates an account with a password that the server makes up; never repeated, because only the first answer shows it. */
+  create(json: Api.NewAccountBody, options: CallOptions = {}): Promise<Api.AdminNewAccount> {
+    return this.connection.json({ method: "POST", path: "/v1/admin/accounts", json, repeatable: false, options });
+  }
+
   /** Changes the given fields; others stay unchanged. */
   change(id: string, change: Api.AccountChange, options: CallOptions = {}): Promise<Api.AdminAccountWithKeys> {
     return this.send(of("accounts", id), change, options);

@@ -9,10 +9,12 @@ export type {
   AdminAccount,
   AdminAccountWithKeys,
   AdminApiKey,
+  AdminNewAccount,
   AdminNewPassword,
   AdminRevokedApiKey,
   DeletedAccount,
   KeyChange,
+  NewAccountBody,
   PasswordReset,
 } from "../schemas/admin/accounts.ts";
 export type { AuditEntry, AuditPage, AuditQuery } from "../schemas/admin/audit.ts";

@@ -22,7 +22,7 @@ export const DisplayName = Type.String({
 
 export const SignUpBody = Type.Object({ email: Email, password: Password, name: Type.Optional(DisplayName) });
 export type SignUpBody = Static<typeof SignUpBody>;
-export const LogInBody = Type.Object({ email: Type.String({ description: "The e-mail address used to sign up.", maxLength: 300 }), password: PasswordTry });
+export const LogInBody = Type.Object({ email: Type.String({ description: "The e-mail address of the account.", maxLength: 300 }), password: PasswordTry });
 export type LogInBody = Static<typeof LogInBody>;
 export const PasswordBody = Type.Object({ current_password: PasswordTry, new_password: Password });
 export type PasswordBody = Static<typeof PasswordBody>;

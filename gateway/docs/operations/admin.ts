@@ -4,6 +4,7 @@ import {
   AdminAccountWithKeys,
   AdminApiKey,
   AdminApiKeyPage,
+  AdminNewAccount,
   AdminNewPassword,
   AdminRevokedApiKey,
   DeletedAccount,
@@ -21,10 +22,12 @@ import {
 } from "../../../shared/schemas/admin/fleet.ts";
 import { adminAccount, adminKey, ids, pageOf, sandbox, times } from "../examples.ts";
 import { largeAnswer, noSuch } from "../failures.ts";
-import { ok, operationsOf } from "../operation.ts";
+import { made, ok, operationsOf } from "../operation.ts";
 
 const operation = operationsOf("Operator");
 const withKeys = { ...adminAccount, api_keys: [adminKey] };
+const email = "ann@example.com";
+const password = "wV3kq0bS1x7yT2mPz8Qd";
 
 export const listAccounts = operation({
   name: "adminListAccounts",
@@ -32,6 +35,24 @@ export const listAccounts = operation({
   description: "Newest first.",
   query: { email: "@example.com", page: 1 },
   success: ok("One page of accounts.", AdminAccountPage, pageOf(adminAccount)),
+});
+
+export const createAccount = operation({
+  name: "adminCreateAccount",
+  summary: "Create an account for somebody",
+  description: "Also where signing up is closed. The server makes up the password, with which its owner logs in on the web page and can change it there.",
+  body: { email, tier: "pro" },
+  success: made("The account and its password.", AdminNewAccount, {
+    ...adminAccount,
+    email,
+    name: "ann",
+    tier: "pro",
+    limits: { requests_per_minute: 300, burst: 300, sandboxes: 50 },
+    keys: 0,
+    sandboxes: 0,
+    password,
+  }),
+  failures: { conflict: { when: "The e-mail address is taken.", message: "This e-mail address already has an account." } },
 });
 
 export const getAccount = operation({
@@ -69,8 +90,8 @@ export const resetPassword = operation({
   body: {},
   success: ok("The new password.", AdminNewPassword, {
     id: ids.account,
-    email: "ann@example.com",
-    password: "wV3kq0bS1x7yT2mPz8Qd",
+    email,
+    password,
     message: "Password changed; all browsers of this account are logged out",
   }),
   failures: {

@@ -8,14 +8,16 @@ import type {
   AdminAccount,
   AdminAccountPage,
   AdminAccountWithKeys,
+  AdminNewAccount,
   AdminNewPassword,
   DeletedAccount,
+  NewAccountBody,
   PasswordReset,
 } from "../../../shared/schemas/admin/accounts.ts";
 import type { AccountRecord } from "../../../shared/schemas/records.ts";
 import { isolationOf } from "../../../shared/schemas/sandboxes.ts";
 import { newestFirst } from "../../../shared/util/newest-first.ts";
-import { adminId, forgetAccount } from "../../accounts/accounts.ts";
+import { adminId, forgetAccount, newAccount, storeAccount } from "../../accounts/accounts.ts";
 import { isActive, keysOf } from "../../accounts/keys.ts";
 import { loginKeyOf } from "../../accounts/login-attempts.ts";
 import { withPassword } from "../../accounts/passwords.ts";
@@ -27,8 +29,8 @@ import { deleteAll, removeSnapshot } from "../snapshots.ts";
 import { accountView, paginate } from "../views.ts";
 import { adminKeyView } from "./keys.ts";
 
-/** Of a password that is made up: 20 characters. */
-const passwordBytes = 15;
+/** 20 characters. */
+const madeUpPassword = (): string => randomBytes(15).toString("base64url");
 
 /** How many of something each account has. */
 type Counts = ReadonlyMap<string, number>;
@@ -52,6 +54,25 @@ export async function getAnyAccount(context: GatewayContext, { id }: Call<unknow
   return withKeys(context, account);
 }
 
+/**
+ * Creates an account with a password that is made up, also where sign-up is closed. Unlike sign-up, it tells that an address is
+ * taken: operators see all of them anyway.
+ *
+ * @throws {SandgateError} `conflict`.
+ */
+export async function createAccount(context: GatewayContext, { exchange, body }: Call<unknown, NewAccountBody>): Promise<AdminNewAccount> {
+  const { records, passwords } = context;
+  const { email, name, ...settings } = body;
+  const asked = Object.keys(settings).length > 0 ? { change: settings } : {};
+  exchange.audited = asked;
+  const password = madeUpPassword();
+  const account = { ...newAccount(email, name), ...settings };
+  if (!(await storeAccount(records, account, await passwords.hash(password))))
+    throw new SandgateError("conflict", "This e-mail address already has an account.");
+  exchange.audited = { ...asked, target: account.id };
+  return { ...adminAccountView(context, account, new Map(), new Map()), password };
+}
+
 /** Changes what is named. @throws {SandgateError} `not_found`; `conflict` when operators would shut themselves out. */
 export async function changeAccount(context: GatewayContext, call: Call<unknown, AccountChange>): Promise<AdminAccountWithKeys> {
   const { exchange, id, body, caller } = call;
@@ -72,7 +93,7 @@ export async function resetPassword(context: GatewayContext, { id, body }: Call<
   const account = await records.accounts.find(checkedId(id));
   if (!account) throw accountNotFound(id);
   const { email } = account;
-  const madeUp = body.password === undefined ? { password: randomBytes(passwordBytes).toString("base64url") } : {};
+  const madeUp = body.password === undefined ? { password: madeUpPassword() } : {};
   const password = await passwords.hash(body.password ?? madeUp.password ?? "");
   if (!email || !(await records.logins.change(loginKeyOf(email), (record) => withPassword(record, password))))
     throw new SandgateError("conflict", "This account has no e-mail address, so it has no password either.");

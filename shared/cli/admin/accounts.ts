@@ -1,4 +1,4 @@
-/** accounts, account, set, suspend, resume, password, delete-account. */
+/** accounts, account, create-account, set, suspend, resume, password, delete-account. */
 import type { Command } from "commander";
 import type { AdminAccount } from "../../client/types.ts";
 import type { Isolation } from "../../schemas/sandboxes.ts";
@@ -7,7 +7,7 @@ import { ago, type Output } from "../output.ts";
 import { given } from "../task.ts";
 import { isolation } from "../values.ts";
 import { keyTable } from "./keys.ts";
-import { type LimitOptions, limitChange, limitsText, withLimits } from "./limits.ts";
+import { type LimitOptions, limitChange, limitsNamed, limitsText, withLimitChange, withLimits } from "./limits.ts";
 import { type AdminOptions, type AdminTask, accountId, doing } from "./task.ts";
 
 const nameOf = ({ email, name, id }: AdminAccount): string => `${email ?? name} (${id})`;
@@ -34,7 +34,21 @@ async function show(task: AdminTask, _options: AdminOptions, name: string): Prom
   });
 }
 
-async function set(task: AdminTask, options: LimitOptions & { operator?: boolean; isolation?: Isolation }, name: string): Promise<void> {
+interface AccountOptions extends LimitOptions {
+  readonly operator?: boolean;
+  readonly isolation?: Isolation;
+}
+
+async function create({ client, out }: AdminTask, options: AccountOptions & { name?: string }, email: string): Promise<void> {
+  const { name, operator, isolation } = options;
+  const account = await client.admin.accounts.create({ email, ...limitsNamed(options), ...given({ name, operator, isolation }) });
+  out.show(account, () => {
+    printAccount(out, account);
+    printPassword(out, account);
+  });
+}
+
+async function set(task: AdminTask, options: AccountOptions, name: string): Promise<void> {
   const { operator, isolation } = options;
   const change = { ...limitChange(options), ...given({ operator, isolation }) };
   if (Object.keys(change).length === 0) throw new UsageError("set requires at least one option, such as --tier pro");
@@ -58,10 +72,12 @@ async function resetPassword(task: AdminTask, _options: AdminOptions, name: stri
   await task.confirm(`Give ${name} a new password? All of its browsers are logged out.`);
   const { client, out } = task;
   const answer = await client.admin.accounts.resetPassword(await accountId(task, name));
-  out.show(answer, () => {
-    out.text(`${answer.email} logs in with this password from now on, and can change it on the web page:`);
-    out.line(answer.password ?? "");
-  });
+  out.show(answer, () => printPassword(out, answer));
+}
+
+function printPassword(out: Output, { email, password = "" }: { email: string | null; password?: string }): void {
+  out.text(`${email} logs in with this password from now on, and can change it on the web page:`);
+  out.line(password);
 }
 
 async function deleteAccount(task: AdminTask, _options: AdminOptions, name: string): Promise<void> {
@@ -87,6 +103,11 @@ function printAccount(out: Output, account: AdminAccount): void {
   ]);
 }
 
+const withRights = (command: Command): Command =>
+  command
+    .option("--isolation <least>", "what its new sandboxes get at least: standard or strong", isolation)
+    .option("--operator", "allow it to use these commands");
+
 export function addAccountCommands(admin: Command): void {
   admin
     .command("accounts")
@@ -94,9 +115,10 @@ export function addAccountCommands(admin: Command): void {
     .option("--email <part>", "only those with this text in their address")
     .action(doing(list));
   admin.command("account <ACCOUNT>").description("show one account with its keys").action(doing(show));
-  withLimits(admin.command("set <ACCOUNT>").description("change its tier, limits, isolation or operator rights"), "tier")
-    .option("--isolation <least>", "what its new sandboxes get at least: standard or strong", isolation)
-    .option("--operator", "allow it to use these commands")
+  withRights(withLimits(admin.command("create-account <EMAIL>").description("create an account and print its password, also where sign-up is closed")))
+    .option("--name <name>", "its name (default: what stands before the @)")
+    .action(doing(create));
+  withRights(withLimitChange(admin.command("set <ACCOUNT>").description("change its tier, limits, isolation or operator rights"), "tier"))
     .option("--no-operator", "no longer allow that")
     .action(doing(set));
   admin.command("suspend <ACCOUNT>").description("refuse all its calls, immediately and everywhere").action(doing(suspend));

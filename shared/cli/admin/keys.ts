@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { AdminApiKey } from "../../client/types.ts";
 import { UsageError } from "../failures.ts";
 import { ago, type Output } from "../output.ts";
-import { type LimitOptions, limitChange, limitsText, withLimits } from "./limits.ts";
+import { type LimitOptions, limitChange, limitsText, withLimitChange } from "./limits.ts";
 import { type AdminOptions, type AdminTask, accountId, doing, forEachId } from "./task.ts";
 
 /** Prints keys as a table. */
@@ -44,7 +44,7 @@ export function addKeyCommands(admin: Command): void {
     .description("list all API keys, or those of one --account")
     .option("--account <account>", "only those of this account")
     .action(doing(list));
-  withLimits(admin.command("set-key <KEY_ID>").description("give a key its own tier or limits"), "account")
+  withLimitChange(admin.command("set-key <KEY_ID>").description("give a key its own tier or limits"), "account")
     .option("--default-tier", "use the account's tier")
     .action(doing(set));
   admin.command("revoke <KEY_ID...>").description("revoke keys permanently").action(doing(revoke));

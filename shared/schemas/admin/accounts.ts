@@ -1,6 +1,6 @@
 /** The operator's calls for accounts and keys. */
 import Type, { type Static } from "typebox";
-import { accountMembers, keyMembers, Password, revokedMembers } from "../accounts.ts";
+import { accountMembers, keyMembers, Password, revokedMembers, SignUpBody } from "../accounts.ts";
 import { component, count, flag, idOf, message, oneOf, orNull, PageQuery, pageOf, text } from "../fields.ts";
 import { CustomLimits, Tier } from "../limits.ts";
 import { isolations } from "../sandboxes.ts";
@@ -25,6 +25,11 @@ export const AccountChange = Type.Object({
   isolation: Type.Optional(leastIsolation),
 });
 export type AccountChange = Static<typeof AccountChange>;
+
+const { email, name } = SignUpBody.properties;
+const { tier, operator, isolation } = AccountChange.properties;
+export const NewAccountBody = Type.Object({ email, name, tier, limits: Type.Optional(CustomLimits), operator, isolation });
+export type NewAccountBody = Static<typeof NewAccountBody>;
 
 /** Without a password, the server makes one up. */
 export const PasswordReset = Type.Object({ password: Type.Optional(Password) });
@@ -75,6 +80,11 @@ export type AdminAccountPage = Static<typeof AdminAccountPage>;
 export const AdminAccountWithKeys = component("AdminAccountWithKeys", { ...adminAccountMembers, api_keys: Type.Array(AdminApiKey) });
 export type AdminAccountWithKeys = Static<typeof AdminAccountWithKeys>;
 
+export const AdminNewAccount = component("AdminNewAccount", {
+  ...adminAccountMembers,
+  password: text("The password, which the server has made up; only this answer shows it."),
+});
+export type AdminNewAccount = Static<typeof AdminNewAccount>;
 export const AdminNewPassword = component("AdminNewPassword", {
   id: text("The account."),
   email: text("The address to log in with."),

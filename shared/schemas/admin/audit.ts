@@ -34,7 +34,7 @@ export type AuditQuery = Static<typeof AuditQuery>;
 
 /** The fields of bodies that may be recorded. No secret is among them. */
 const change = Type.Partial(Type.Object({ ...AccountChange.properties, ...KeyChange.properties, ...DrainBody.properties }), {
-  description: "What was asked for, where the call changes settings; absent otherwise.",
+  description: "What was asked for, where the call names settings; absent otherwise.",
 });
 export type AuditedChange = Static<typeof change>;
 

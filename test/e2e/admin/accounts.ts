@@ -6,8 +6,16 @@ import { newId } from "../../../shared/util/ids.ts";
 import { Api, chunksOf } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { until } from "../../helpers/until.ts";
+import { Visitor } from "../../helpers/visitor.ts";
 import { type AccountView, type AdminWorld, adminId, type PageOf } from "./world.ts";
 
+/** With the password that is shown once. */
+interface NewAccountView extends AccountView {
+  readonly name: string;
+  readonly password: string;
+}
+
+const beta = { requests_per_minute: 60, burst: 60, sandboxes: 10 };
 const pathOf = (id: string): string => `/v1/admin/accounts/${id}`;
 
 export function adminAccountTests(world: AdminWorld): void {
@@ -28,6 +36,73 @@ export function adminAccountTests(world: AdminWorld): void {
         );
       }
     }
+  });
+
+  const create = (body: object, gateway = 0) => world.operator(gateway).call<NewAccountView>("POST", "/v1/admin/accounts", body);
+
+  test("an operator creates an account, and its owner logs in with the password that is shown once", async () => {
+    const visitor = new Visitor(world.stack.url);
+    const { id, password, ...shown } = expectOk(await create({ email: ` ${visitor.email} ` }, 1), 201);
+    const { name, email, tier, operator, suspended, limits, custom_limits, keys } = shown;
+    assert.deepEqual(
+      { name, email, tier, operator, suspended, limits, custom_limits, keys },
+      {
+        ...{ name: visitor.email.split("@")[0], email: visitor.email, tier: "beta", operator: false, suspended: false },
+        ...{ limits: beta, custom_limits: null, keys: 0 },
+      },
+    );
+    assert.match(password, /^[\w-]{20}$/);
+    const { account } = expectOk(await visitor.logIn(visitor.email.toUpperCase(), password));
+    assert.deepEqual([account.id, account.limits], [id, beta]);
+    const { key } = await visitor.makeKey();
+    for (const url of world.stack.urls) {
+      const limited = await until("the key is known", async () => {
+        const { status, headers } = await new Api({ url, apiKey: key }).call("GET", "/v1/sandboxes/list");
+        return status === 200 && headers.get("ratelimit-policy");
+      });
+      assert.equal(limited, '"requests";q=60;w=60');
+    }
+    const view = expectOk(await world.operator().call<AccountView>("GET", pathOf(id)));
+    assert.ok(!JSON.stringify(view).includes(password));
+    const next = "chosen at the first visit 1";
+    expectOk(await visitor.call("POST", "/v1/account/password", { current_password: password, new_password: next }));
+    await until("the password is the owner's", async () => (await visitor.logIn(visitor.email, next)).status === 200);
+  });
+
+  test("an account is created with the name, tier, limits and rights that are given", async () => {
+    const visitor = new Visitor(world.stack.url);
+    const given = { name: " Ada Lovelace ", tier: "pro", limits: { sandboxes: 3 }, isolation: "strong", operator: true };
+    const { id, ...made } = expectOk(await create({ email: visitor.email, ...given }), 201);
+    const limits = { requests_per_minute: 300, burst: 300, sandboxes: 3 };
+    const expected = { name: "Ada Lovelace", tier: "pro", limits, custom_limits: { sandboxes: 3 }, isolation: "strong", operator: true };
+    for (const view of [made, expectOk(await world.operator(1).call<AccountView>("GET", pathOf(id)))]) assert.partialDeepStrictEqual(view, expected);
+    expectOk(await visitor.logIn(visitor.email, made.password));
+    assert.equal((await visitor.call("GET", "/v1/admin/workers")).status, 200);
+  });
+
+  test("an account with a taken or bad address, or with what no account has, is not created", async () => {
+    const member = await world.member();
+    for (const email of [member.email, ` ${member.email.toUpperCase()}`])
+      expectError(await create({ email, tier: "pro" }, 1), "conflict", "This e-mail address already has an account.");
+    expectOk(await member.logIn());
+    const { email } = new Visitor(world.stack.url);
+    for (const [body, message] of [
+      [{}, /^Missing required field: email$/],
+      [{ email: "ada.example.com" }, /^email must be an e-mail address/],
+      [{ email: `${"a".repeat(250)}@x.io` }, /^email must be .* 254/],
+      [{ email, name: "\u001b[31mred" }, /^name must be .* without control characters/],
+      [{ email, tier: "gold" }, /^tier must be "beta", "pro" or "enterprise"$/],
+      [{ email, limits: { burst: 0 } }, /^limits\.burst must be an integer between/],
+      [{ email, limits: null }, /^limits must be/],
+      [{ email, suspended: true }, /^Unknown field: suspended$/],
+      [{ email, password: "chosen by hand 1" }, /^Unknown field: password$/],
+    ] as const) {
+      expectError(await create(body), "invalid_request", message);
+    }
+    const found = async (part: string) =>
+      expectOk(await world.operator().call<PageOf<AccountView>>("GET", `/v1/admin/accounts?email=${part}`)).data.map(({ id }) => id);
+    assert.deepEqual(await found(email), []);
+    await until("nothing is left of the second one", async () => (await found(member.email)).join() === member.id);
   });
 
   test("accounts are listed newest first, by pages, and found by a part of the e-mail", async () => {
@@ -63,7 +138,7 @@ export function adminAccountTests(world: AdminWorld): void {
     assert.deepEqual(
       { limits, custom_limits, keys, sandboxes, tier, suspended, operator, email },
       {
-        limits: { requests_per_minute: 60, burst: 60, sandboxes: 10 },
+        limits: beta,
         custom_limits: null,
         keys: 1,
         sandboxes: 0,

@@ -7,6 +7,7 @@ import { AdminCommand } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
+import { newcomer } from "../../helpers/members.ts";
 import { until } from "../../helpers/until.ts";
 import { type AdminWorld, adminId } from "./world.ts";
 
@@ -69,6 +70,29 @@ export function auditTests(world: AdminWorld): void {
     const table = await admin.run("audit", "--account", member.id, "-n", "2");
     assert.match(table.stdout, /^TIME +ACTION +OUTCOME +BY +ACCOUNT +TARGET +ADDRESS +REQUEST\n/);
     assert.deepEqual([table.stdout.split("\n").length, table.stdout.includes("adminRevokeKey")], [3, true]);
+  });
+
+  test("an account that an operator creates is recorded with its settings, and without its password", async () => {
+    const email = newcomer().email;
+    const create = (body: object) => world.operator().call<{ id: string; password: string }>("POST", "/v1/admin/accounts", { email, ...body });
+    const { id, password } = expectOk(await create({ tier: "pro", limits: { sandboxes: 3 } }), 201);
+    await until("it is recorded", has(id, "adminCreateAccount"));
+    const { data } = await read(`?account_id=${id}`);
+    assert.deepEqual(
+      data.map(({ action, outcome, account_id, target, target_account_id, change }) => ({ action, outcome, account_id, target, target_account_id, change })),
+      [
+        {
+          ...{ action: "adminCreateAccount", outcome: "ok", account_id: adminId, target: id, target_account_id: id },
+          change: { tier: "pro", limits: { sandboxes: 3 } },
+        },
+      ],
+    );
+    assert.ok(!JSON.stringify(data).includes(password));
+    const { headers } = await create({});
+    await until("the refusal is recorded", async () => {
+      const entries = (await read(`?account_id=${adminId}&limit=20`)).data;
+      return entries.find(({ request_id }) => request_id === headers.get("x-request-id"))?.outcome === "conflict";
+    });
   });
 
   test("refused changes are recorded with their outcome; work with sandboxes and reading are not", async () => {

@@ -6,6 +6,7 @@ import { AdminCommand, type Outcome } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { until } from "../../helpers/until.ts";
+import { Visitor } from "../../helpers/visitor.ts";
 import { type AccountView, type AdminWorld, adminId, type PageOf } from "./world.ts";
 
 /** Standard output of a command that has done what it was told. */
@@ -51,6 +52,23 @@ export function commandTests(world: AdminWorld): void {
     for (const { id } of made) assert.ok(ids.has(id));
     assert.deepEqual(pagination, { page: 1, page_size: data.length, total_items: data.length, total_pages: 1 });
     assert.equal((await run("accounts")).split("\n").length, data.length + 1);
+  });
+
+  test("create-account makes an account, and prints its password once", async () => {
+    const visitor = new Visitor(world.stack.url);
+    const { email } = visitor;
+    const text = await run("create-account", email, "--name", "Ada Lovelace", "--requests", "500");
+    const [, id = "", password = ""] = /^Account +(acct_\w+)\n.*\n[^\n]* can change it on the web page:\n([\w-]{20})$/s.exec(text) ?? [];
+    assert.match(text, /\nName +Ada Lovelace\nTier +beta\nLimits of a key +500 requests\/min, 10 sandboxes \(custom\)\n/);
+    assert.equal((await visitor.logIn(email, password)).body.account.id, id);
+    assert.ok(!(await run("account", email)).includes(password));
+    const again = await admin.run("create-account", email);
+    assert.deepEqual([again.exitCode, again.stdout], [1, ""]);
+    assert.match(again.stderr, /^sandgate: This e-mail address already has an account\. \(req_\w+\)$/);
+    const other = new Visitor(world.stack.url);
+    const made = json<AccountView & { password: string }>(await admin.run("create-account", other.email, "--tier", "pro", "--operator", "--json"));
+    assert.deepEqual([made.email, made.tier, made.operator], [other.email, "pro", true]);
+    assert.equal((await other.logIn(other.email, made.password)).status, 200);
   });
 
   test("set gives a tier, numbers and the operator's rights", async () => {

@@ -101,6 +101,9 @@ test("accounts", async () => {
 test("the operator's calls", async () => {
   await call("GET", "/v1/admin/accounts", undefined, asOperator);
   const { accountId } = member;
+  const { email } = newcomer();
+  await call("POST", "/v1/admin/accounts", { email, limits: { sandboxes: 12 } }, asOperator);
+  await call("POST", "/v1/admin/accounts", { email }, asOperator);
   await call("GET", `/v1/admin/accounts/${accountId}`, undefined, asOperator);
   await call("POST", `/v1/admin/accounts/${accountId}`, { limits: { sandboxes: 12 } }, asOperator);
   await call("GET", `/v1/admin/keys?account_id=${accountId}`, undefined, asOperator);
