@@ -133,7 +133,7 @@ export function signUpTests(world: World): void {
     for (const body of [{ email }, {}]) expectError(await from().register(body), "rate_limited", /^too many new accounts/);
   });
 
-  test("where signing up is closed the page is told, and https makes cookies secure", async () => {
+  test("where signing up is closed the page is told, operators make the accounts, and https makes cookies secure", async () => {
     const member = await world.member();
     expectOk(await member.call("GET", "/v1/auth/settings"));
     assert.deepEqual((await world.visitor().call("GET", "/v1/auth/settings")).body, { sign_up: true });
@@ -147,10 +147,14 @@ export function signUpTests(world: World): void {
       const late = world.visitor(1);
       assert.deepEqual((await late.call("GET", "/v1/auth/settings")).body, { sign_up: false });
       expectError(await late.signUp(), "forbidden", "Signing up is closed on this server. Ask its operator for an account.");
-      const { email, password } = member;
-      const answer = await late.call<Entered>("POST", "/v1/auth/login", { email, password }, { origin: publicUrl });
-      assert.equal(expectOk(answer).account.email, email);
-      assert.match(answer.headers.getSetCookie()[0] ?? "", /; HttpOnly; SameSite=Strict; Secure$/);
+      const operator = new Api({ url: late.url, apiKey: world.stack.apiKey });
+      const made = expectOk(await operator.call<{ email: string; password: string }>("POST", "/v1/admin/accounts", { email: late.email }), 201);
+      late.secrets.add(made.password);
+      for (const { email, password } of [member, made]) {
+        const answer = await world.visitor(1).call<Entered>("POST", "/v1/auth/login", { email, password }, { origin: publicUrl });
+        assert.equal(expectOk(answer).account.email, email);
+        assert.match(answer.headers.getSetCookie()[0] ?? "", /; HttpOnly; SameSite=Strict; Secure$/);
+      }
     } finally {
       await closed.stop();
       await second.start();
