@@ -5,7 +5,9 @@ import { atRate, type Contender, takeTurns, timing } from "../../../bench/measur
 import { parseOptions } from "../../../bench/options.ts";
 import { sectionOf, withSection } from "../../../bench/readme.ts";
 import { certaintyOf } from "../../../bench/report.ts";
-import { areTight, compare, own, rowsOf } from "../../../bench/rows.ts";
+import { areTight, compare, own, rowOf, rowsOf } from "../../../bench/rows.ts";
+import { createTask, fromNothing } from "../../../bench/scenarios/create.ts";
+import { judge } from "../../../bench/targets.ts";
 import { seededRandom } from "../../helpers/random.ts";
 
 const rounds = { warmUp: 1, countMin: 3, countMax: 200, budgetMs: 60_000, random: seededRandom(1), signal: new AbortController().signal };
@@ -124,6 +126,16 @@ test("a row of a peer says how many times as fast Sandgate is, and how sure that
     { contender: "peer", rounds: Array.from({ length: 20 }, (_, index) => [20 + 5 * (index % 3)]) },
   ]);
   assert.equal(certaintyOf([...known, ...unknown, ...uneven]), "1 of 3 ratios are known within a tenth.");
+});
+
+test("a target judges the contender that it is about: a create from nothing may miss what one from the pool meets", () => {
+  const rows = [rowOf(createTask, own, [10]), rowOf(createTask, fromNothing, [90]), rowOf(createTask, "podman run -d", [100])];
+  const verdicts = judge(rows).map(({ target, measured, met }) => [/from nothing/.test(target), measured, met]);
+  assert.deepEqual(verdicts, [
+    [false, "0.10 times", true],
+    [true, "0.90 times", false],
+  ]);
+  assert.deepEqual(judge(rows.slice(1)).length, 1, "what was not measured is not judged");
 });
 
 test("scenarios are named one by one, and have a seed that can be given", () => {
