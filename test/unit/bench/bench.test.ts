@@ -6,7 +6,8 @@ import { parseOptions } from "../../../bench/options.ts";
 import { sectionOf, withSection } from "../../../bench/readme.ts";
 import { certaintyOf } from "../../../bench/report.ts";
 import { areTight, compare, own, rowOf, rowsOf } from "../../../bench/rows.ts";
-import { createTask, fromNothing } from "../../../bench/scenarios/create.ts";
+import { createTask, fromNothing, withSharedIds } from "../../../bench/scenarios/create.ts";
+import type { Estimate } from "../../../bench/statistics.ts";
 import { judge } from "../../../bench/targets.ts";
 import { seededRandom } from "../../helpers/random.ts";
 
@@ -136,6 +137,23 @@ test("a target judges the contender that it is about: a create from nothing may 
     [true, "0.90 times", false],
   ]);
   assert.deepEqual(judge(rows.slice(1)).length, 1, "what was not measured is not judged");
+});
+
+test("what ranges of user ids cost a create from the pool is missed only where it can be told from chance", () => {
+  const judged = (sharedMs: number, speed: Estimate) => judge([rowOf(createTask, own, [20]), rowOf(createTask, withSharedIds, [sharedMs], { speed })]);
+  const [unsure, sure, little] = [
+    judged(15, { value: 0.75, low: 0.6, high: 1.1 }),
+    judged(15, { value: 0.75, low: 0.7, high: 0.8 }),
+    judged(18, { value: 0.9, low: 0.88, high: 0.92 }),
+  ].map(([verdict]) => [verdict?.measured, verdict?.met]);
+  assert.deepEqual(
+    [unsure, sure, little],
+    [
+      ["5.00 ms, a difference that cannot be told from chance", true],
+      ["5.00 ms", false],
+      ["2.00 ms", true],
+    ],
+  );
 });
 
 test("scenarios are named one by one, and have a seed that can be given", () => {
