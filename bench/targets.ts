@@ -12,7 +12,7 @@ import { memorySizes, memoryTasks } from "./scenarios/memory.ts";
 import { gatewaysTask, oneGateway, socketsTask } from "./scenarios/scale.ts";
 import { bareEcho, echoTask, firstByteTask, outputTask, podmanTerminal, sessionCounts, startTask } from "./scenarios/session.ts";
 import { cloneTask, largeSize, pauseTask, restoreTask, snapshotSizes, snapshotTask } from "./scenarios/snapshot.ts";
-import { streamTasks } from "./scenarios/stream.ts";
+import { overNats, streamTasks } from "./scenarios/stream.ts";
 
 export interface Verdict {
   readonly target: string;
@@ -135,6 +135,13 @@ const targets: readonly Target[] = [
   ...Object.values(streamTasks).map(({ title, peer, shareMin }): Target => {
     return [title, peer, `${title}: at least ${100 * shareMin} % of the speed of ${peer}`, atLeast(shareMin)];
   }),
+  [
+    streamTasks.output.title,
+    streamTasks.output.peer,
+    `${streamTasks.output.title} over NATS: at least ${100 * streamTasks.output.shareMin} % of the speed of ${streamTasks.output.peer}`,
+    atLeast(streamTasks.output.shareMin),
+    overNats,
+  ],
   ...Object.values(smallTasks).map((task): Target => [task, executeTask, `${task} takes at most 1.5 times as long as ${executeTask} (p50)`, atMost(1.5)]),
   [manyTask, own, `${manyTask}: less than 1 s (p50)`, below(1_000, 0)],
   [outputTask, "podman exec", "a session streams at least a third as fast as podman exec", atLeast(1 / 3)],

@@ -34,7 +34,7 @@ export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
 
 /** How long each may measure; slow ones and those with many rows need more for the same certainty. */
 const seconds: Readonly<Record<ScenarioName, number>> = {
-  ...{ execute: 25, create: 40, list: 35, concurrency: 35, stream: 35, files: 25, snapshot: 50, session: 35, fairness: 10, hostile: 25 },
+  ...{ execute: 25, create: 40, list: 35, concurrency: 30, stream: 40, files: 25, snapshot: 50, session: 35, fairness: 10, hostile: 25 },
   [largeScenario]: 180,
   [memoryScenario]: 120,
   [floodsScenario]: 60,
