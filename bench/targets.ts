@@ -1,5 +1,6 @@
 /** The product's performance targets, and whether a run meets them. */
 import { own, type Row, rowBy, speedAgainst } from "./rows.ts";
+import { allAtOnceTask, atOnceTask, burstTasks } from "./scenarios/burst.ts";
 import { clientCounts, concurrencyTask } from "./scenarios/concurrency.ts";
 import { createTask, deletePeer, deleteTask, firstTask, fromNothing, fromNothingShared, withSharedIds } from "./scenarios/create.ts";
 import { executeTask } from "./scenarios/execute.ts";
@@ -106,6 +107,13 @@ const calm = atMost(hostileTimesMax, (row, quiet) => row.p99 / quiet.p99);
 /** From the call to the end of a first command, where a container waits in the pool. */
 const firstMsMax = 20;
 
+/** Milliseconds until all of a burst have answered, and for half of them. */
+const burstMsMax = 5_000;
+const burstMedianMsMax = 2_500;
+const allSucceed =
+  (count: number): Judge =>
+  ({ n }) => ({ measured: `${count - n} of ${count}`, met: n === count });
+
 /** From the call to the first byte that a program in a new terminal writes. */
 const firstByteMsMax = 10;
 
@@ -129,6 +137,9 @@ const targets: readonly Target[] = [
   [createTask, fromNothingShared, `a range of user ids costs a create from nothing at most ${rangesMsMax} ms (p50)`, longerBy(rangesMsMax), fromNothing],
   [createTask, withSharedIds, `a range of user ids costs a create from the pool at most ${pooledRangesMsMax} ms (p50), or not surely anything`, pooledRanges],
   [firstTask, own, `${firstTask}: less than ${firstMsMax} ms (p50), with time to fill the pool between`, below(firstMsMax, 1)],
+  ...burstTasks.map(({ task, count }): Target => [task, own, `${task}: none fails`, allSucceed(count)]),
+  [allAtOnceTask, own, `${allAtOnceTask}: less than ${burstMsMax / 1_000} s`, below(burstMsMax, 0)],
+  [atOnceTask, own, `${atOnceTask}: less than ${burstMedianMsMax / 1_000} s (p50)`, below(burstMedianMsMax, 0)],
   ...atMostBoth(deleteTask, deletePeer, "delete", 0.6),
   [startTask, podmanTerminal, `a session starts at least 5 times as fast as ${podmanTerminal} (p50)`, fasterBy(5)],
   [firstByteTask, own, `${firstByteTask}: less than ${firstByteMsMax} ms (p50)`, below(firstByteMsMax, 1)],

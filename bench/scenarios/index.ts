@@ -1,4 +1,5 @@
 /** The scenarios by name. */
+import { burst } from "./burst.ts";
 import { concurrency } from "./concurrency.ts";
 import { create } from "./create.ts";
 import { execute } from "./execute.ts";
@@ -18,7 +19,8 @@ export const largeScenario = "snapshot-10GB";
 export const memoryScenario = "memory";
 export const floodsScenario = "floods";
 export const scaleScenario = "scale";
-export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario, scaleScenario];
+export const burstScenario = "burst";
+export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario, scaleScenario, burstScenario];
 
 /** In the order in which they run: `list` starts without sandboxes. */
 export const scenarios = {
@@ -27,6 +29,7 @@ export const scenarios = {
   [memoryScenario]: memory,
   [floodsScenario]: floodsAlone,
   [scaleScenario]: scale,
+  [burstScenario]: burst,
 } satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;
@@ -39,6 +42,7 @@ const seconds: Readonly<Record<ScenarioName, number>> = {
   [memoryScenario]: 120,
   [floodsScenario]: 60,
   [scaleScenario]: 40,
+  [burstScenario]: 60,
 };
 
 export const allSecondsOf = (names: readonly ScenarioName[]): number => names.reduce((sum, name) => sum + seconds[name], 0);

@@ -1,11 +1,13 @@
 /** How `npm run bench` measures in turns, and what it says of the ratio. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Recorder } from "../../../bench/load/recorder.ts";
 import { atRate, type Contender, takeTurns, timing } from "../../../bench/measure.ts";
 import { parseOptions } from "../../../bench/options.ts";
 import { sectionOf, withSection } from "../../../bench/readme.ts";
 import { certaintyOf } from "../../../bench/report.ts";
-import { areTight, compare, own, rowOf, rowsOf } from "../../../bench/rows.ts";
+import { areTight, compare, own, type Row, rowOf, rowsOf } from "../../../bench/rows.ts";
+import { rowsOfLoad } from "../../../bench/scenarios/burst.ts";
 import { createTask, fromNothing, withSharedIds } from "../../../bench/scenarios/create.ts";
 import type { Estimate } from "../../../bench/statistics.ts";
 import { judge } from "../../../bench/targets.ts";
@@ -152,6 +154,35 @@ test("what ranges of user ids cost a create from the pool is missed only where i
       ["5.00 ms, a difference that cannot be told from chance", true],
       ["5.00 ms", false],
       ["2.00 ms", true],
+    ],
+  );
+});
+
+test("of a burst it is known how many failed, and its time only if none did", () => {
+  const measured = (failing: number): Row[] => {
+    const recorder = new Recorder();
+    for (let index = 0; index < 100; index++) {
+      const arrival = { row: "at once: first command", interval: index % 20, dueMs: performance.now() - index };
+      if (index < failing) recorder.failed(arrival, new Error("refused"));
+      else recorder.done(arrival, 0);
+    }
+    return rowsOfLoad({ rows: recorder.results() }).filter(({ task }) => task.includes("at once"));
+  };
+  const metOf = (rows: readonly Row[]) => judge(rows).map(({ met }) => met);
+  const [whole, broken] = [measured(0), measured(3)];
+  assert.ok((whole[1]?.p50 ?? 0) >= 99, "the slowest one");
+  assert.deepEqual(
+    [whole.map(({ n }) => n), metOf(whole)],
+    [
+      [100, 1],
+      [true, true, true],
+    ],
+  );
+  assert.deepEqual(
+    [broken.map(({ n }) => n), metOf(broken)],
+    [
+      [97, 0],
+      [false, false, true],
     ],
   );
 });
