@@ -7,10 +7,12 @@ import { HttpClient } from "./http.ts";
 import { NamespaceAgent } from "./peers/client.ts";
 
 /** Containers that wait to become sandboxes: as many as there are by default, and no more after a burst of creates, so that it is known when all are there again. */
-const poolSize = loadConfig({}).poolSize;
+const { poolSize, poolSizeMax } = loadConfig({});
 const poolOf = (size: number): Readonly<Record<string, string>> => ({ SANDGATE_POOL_SIZE: String(size), SANDGATE_POOL_SIZE_MAX: String(size) });
 /** Settings with which every sandbox is made from nothing. */
 export const withoutPool = poolOf(0);
+/** Settings with which the pool grows with the demand, as it does by default. */
+export const growingPool = { SANDGATE_POOL_SIZE_MAX: String(poolSizeMax) };
 
 /** What the pool takes for the containers of a round. */
 const refillMs = 250;

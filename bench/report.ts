@@ -6,7 +6,7 @@ import type { Terminal } from "../systemd/base/terminal.ts";
 import { computerText } from "./computer.ts";
 import type { Machine } from "./machine.ts";
 import { precise } from "./precise.ts";
-import { own, ownRow, type Row, speedAgainst } from "./rows.ts";
+import { own, type Row, rowBy, speedAgainst } from "./rows.ts";
 import { isTight } from "./statistics.ts";
 import type { Verdict } from "./targets.ts";
 
@@ -53,7 +53,7 @@ export function certaintyOf(rows: readonly Row[]): string {
 
 /** One row as texts. @param isFirst whether it is the first of its task, whose name it shows */
 export function cells(row: Row, rows: readonly Row[], isFirst: boolean): string[] {
-  const ours = ownRow(rows, row.task);
+  const ours = rowBy(rows, row.task, own);
   const compared = ours && row.contender !== own && !row.use ? speedText(ours, row) : "";
   const use = row.use ? `${precise(row.use.value)} ${row.use.unit}` : "";
   const rate = row.rate ? `${Math.round(row.rate.value).toLocaleString("en")} ${row.rate.unit.replace("/s", "")}` : use;

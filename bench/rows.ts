@@ -75,7 +75,7 @@ export function speedAgainst(row: Row, peer: Row): number {
   return row.rate && peer.rate ? row.rate.value / peer.rate.value : peer.p50 / row.p50;
 }
 
-/** Sandgate's row for the same task. */
-export function ownRow(rows: readonly Row[], task: string): Row | undefined {
-  return rows.find((row) => row.task === task && row.contender === own);
+/** The row of a contender for a task. */
+export function rowBy(rows: readonly Row[], task: string, contender: string): Row | undefined {
+  return rows.find((row) => row.task === task && row.contender === contender);
 }

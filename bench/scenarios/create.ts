@@ -1,7 +1,7 @@
 /** Creating and deleting a sandbox, compared with Podman making a container that is isolated like it. */
 import { preparedImageId } from "../../test/helpers/prepare.ts";
 import { Installation, type Sandbox, withoutPool } from "../installation.ts";
-import { type Contender, type Samples, takeTurns, timed, timedResult } from "../measure.ts";
+import { type Contender, type Samples, type Taken, takeTurns, timed, timedResult } from "../measure.ts";
 import { afterAnother, areTight, own, type Row, rowsOf, type Timings } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
@@ -11,7 +11,11 @@ export const deletePeer = "podman rm -f -t 0";
 /** Whose installation has no pool. The other one's is given the time to fill before each create: a burst is as fast only while it lasts. */
 export const fromNothing = "sandgate, from nothing";
 export const firstTask = "create, and its first execute";
-const withSharedIds = "user ids shared by all";
+/** What ranges of user ids cost is the difference to these, whose sandboxes all have the same ids. */
+export const withSharedIds = "user ids shared by all";
+export const fromNothingShared = `${fromNothing}, ${withSharedIds}`;
+const sharedIds = { SANDGATE_USER_IDS: "shared" };
+const podmanName = "podman";
 const containerName = "sandgate-bench-peer";
 
 type Metric = "create" | "first" | "delete";
@@ -19,20 +23,31 @@ type Metric = "create" | "first" | "delete";
 export async function create(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   const command = await installation.withSandbox((sandbox) => createCommand(installation, sandbox));
-  const [unprepared, shared] = [await Installation.start(withoutPool), await Installation.start({ SANDGATE_USER_IDS: "shared" })];
-  const contenders: Contender<Metric>[] = [
-    { name: own, measure: () => createExecuteDelete(installation) },
-    { name: fromNothing, measure: () => createExecuteDelete(unprepared) },
-    { name: withSharedIds, measure: () => createExecuteDelete(shared) },
-    podman(installation, command),
-  ];
-  const rounds = roundsOf(setting, "create", { share: 1, warmUp: 2, turnMs: 0 });
-  const taken = await takeTurns(contenders, rounds, (samples) => areTight(samples, ["create", "first", "delete"])).finally(async () => {
-    for (const other of [unprepared, shared]) await other.stop();
-  });
+  const started: Installation[] = [];
+  const sandgate = (name: string, measured: Installation): Contender<Metric> => ({ name, measure: () => createExecuteDelete(measured) });
+  const other = async (name: string, settings: Readonly<Record<string, string>>): Promise<Contender<Metric>> => {
+    const made = await Installation.start(settings);
+    started.push(made);
+    return sandgate(name, made);
+  };
+  try {
+    const contenders: Contender<Metric>[] = [
+      sandgate(own, installation),
+      await other(fromNothing, withoutPool),
+      await other(withSharedIds, sharedIds),
+      await other(fromNothingShared, { ...withoutPool, ...sharedIds }),
+      podman(installation, command),
+    ];
+    const rounds = roundsOf(setting, "create", { share: 1, warmUp: 2, turnMs: 0 });
+    return allRows(contenders, await takeTurns(contenders, rounds, (samples) => areTight(samples, ["create", "first", "delete"])));
+  } finally {
+    for (const made of started) await made.stop();
+  }
+}
+
+function allRows(contenders: readonly Contender<Metric>[], taken: Taken<Metric>): Row[] {
   const rows = (task: string, samples: Samples<Metric>, metric: Metric, peer: string): Row[] => {
-    const names = [own, fromNothing, withSharedIds, peer];
-    const timings = contenders.map(({ name }, index): Timings => ({ contender: names[index] ?? name, rounds: samples[name]?.[metric] ?? [] }));
+    const timings = contenders.map(({ name }): Timings => ({ contender: name === podmanName ? peer : name, rounds: samples[name]?.[metric] ?? [] }));
     return rowsOf(task, timings as [Timings, ...Timings[]]);
   };
   return [
@@ -53,7 +68,7 @@ export async function createExecuteDelete(installation: Installation): Promise<R
 
 function podman({ agent }: Installation, command: readonly string[]): Contender<Metric> {
   return {
-    name: "podman",
+    name: podmanName,
     measure: async () => {
       const made = await agent.run(command);
       const id = made.stdout.trim();

@@ -1,4 +1,5 @@
 /** The scenarios by name. */
+import { burst } from "./burst.ts";
 import { concurrency } from "./concurrency.ts";
 import { create } from "./create.ts";
 import { execute } from "./execute.ts";
@@ -18,7 +19,8 @@ export const largeScenario = "snapshot-10GB";
 export const memoryScenario = "memory";
 export const floodsScenario = "floods";
 export const scaleScenario = "scale";
-export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario, scaleScenario];
+export const burstScenario = "burst";
+export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario, scaleScenario, burstScenario];
 
 /** In the order in which they run: `list` starts without sandboxes. */
 export const scenarios = {
@@ -27,6 +29,7 @@ export const scenarios = {
   [memoryScenario]: memory,
   [floodsScenario]: floodsAlone,
   [scaleScenario]: scale,
+  [burstScenario]: burst,
 } satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;
@@ -34,11 +37,12 @@ export const scenarioNames = Object.keys(scenarios) as readonly ScenarioName[];
 
 /** How long each may measure; slow ones and those with many rows need more for the same certainty. */
 const seconds: Readonly<Record<ScenarioName, number>> = {
-  ...{ execute: 25, create: 30, list: 40, concurrency: 35, stream: 35, files: 25, snapshot: 50, session: 40, fairness: 10, hostile: 25 },
+  ...{ execute: 25, create: 40, list: 35, concurrency: 30, stream: 40, files: 25, snapshot: 50, session: 35, fairness: 10, hostile: 25 },
   [largeScenario]: 180,
   [memoryScenario]: 120,
   [floodsScenario]: 60,
   [scaleScenario]: 40,
+  [burstScenario]: 60,
 };
 
 export const allSecondsOf = (names: readonly ScenarioName[]): number => names.reduce((sum, name) => sum + seconds[name], 0);

@@ -10,6 +10,7 @@ import { roundsOf, type Setting } from "./setting.ts";
 export const echoTask = (sessions: number): string => `keystroke, ${sessions} open session${sessions === 1 ? "" : "s"}`;
 export const sessionCounts = [1, 100, 500] as const;
 export const startTask = "session, true in a terminal";
+export const firstByteTask = "session, first byte from a terminal";
 export const bareEcho = "bare ws echo";
 export const podmanTerminal = "podman exec -it";
 
@@ -22,7 +23,7 @@ export const outputTask = "session, cat of 128 MiB";
 const echoCommand = "stty raw -echo; echo; exec cat";
 
 export async function session(setting: Setting): Promise<Row[]> {
-  return [...(await starts(setting)), ...(await keystrokes(setting)), ...(await output(setting))];
+  return [...(await starts(setting)), ...(await firstBytes(setting)), ...(await keystrokes(setting)), ...(await output(setting))];
 }
 
 async function starts(setting: Setting): Promise<Row[]> {
@@ -33,7 +34,22 @@ async function starts(setting: Setting): Promise<Row[]> {
       // podman exec -it needs a terminal, which script provides.
       timing(podmanTerminal, () => installation.agent.time(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])),
     ] as const;
-    return compare(startTask, contenders, roundsOf(setting, "session start", { share: 0.25, warmUp: 2, turnMs: 100 }));
+    return compare(startTask, contenders, roundsOf(setting, "session start", { share: 0.2, warmUp: 2, turnMs: 100 }));
+  });
+}
+
+async function firstBytes(setting: Setting): Promise<Row[]> {
+  const { installation } = setting;
+  return installation.withSandbox(async ({ id }) => {
+    const firstByte = timing(own, async () => {
+      const begunMs = performance.now();
+      const started = await BenchSession.start(installation.stack, id, { command: "echo", tty: true });
+      await started.written;
+      const ms = performance.now() - begunMs;
+      await started.ended;
+      return ms;
+    });
+    return compare(firstByteTask, [firstByte], roundsOf(setting, firstByteTask, { share: 0.05, warmUp: 2, countMin: 50 }));
   });
 }
 

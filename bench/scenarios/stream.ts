@@ -1,7 +1,7 @@
 /** Throughput: the output of a command as it is written, and whole files in both directions. */
 import { join } from "node:path";
 import { curl, withFile, withJson } from "../curl.ts";
-import type { Installation, Sandbox } from "../installation.ts";
+import { Installation, type Sandbox } from "../installation.ts";
 import { type Contender, takeTurns } from "../measure.ts";
 import { areTight, own, type Row, rowsOf } from "../rows.ts";
 import { percentile } from "../statistics.ts";
@@ -12,6 +12,9 @@ const outputBytes = 128 * 1_048_576;
 const fileBytes = 64 * MB;
 const command = "head -c 128M /dev/zero | tr '\\0' 'x'";
 const fileInside = "/root/bench-file";
+
+/** What gateways and workers on different machines have between them: no Unix socket. */
+export const overNats = "sandgate, over NATS";
 
 type Metric = "output" | "upload" | "download";
 
@@ -24,22 +27,32 @@ export const streamTasks: Readonly<Record<Metric, { title: string; bytes: number
 
 export async function stream(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
-  return installation.withSandbox(async (sandbox) => {
-    const file = join(installation.agent.scratchDir, "file");
-    await installation.agent.run(["sh", "-c", 'head -c "$1" /dev/urandom > "$2"', "sh", String(fileBytes), file]);
-    const contenders = [sandgate(installation, sandbox, file), podman(installation, sandbox, file)];
-    const metrics = Object.keys(streamTasks) as Metric[];
-    const { inARow: samples } = await takeTurns(contenders, roundsOf(setting, "stream", { share: 1, warmUp: 1 }), (taken) => areTight(taken, metrics));
-    return metrics.flatMap((metric) => {
-      const { title, bytes, peer } = streamTasks[metric];
-      const timings = (name: string, contender: string) => ({ contender, rounds: samples[name]?.[metric] ?? [] });
-      const rate = (ms: readonly number[]): Row["rate"] => ({ value: bytes / MB / (percentile(ms, 0.5) / 1_000), unit: "MB/s" });
-      return rowsOf(title, [timings(own, own), timings("podman", peer)], rate);
-    });
+  const distant = await Installation.start({ SANDGATE_LINES_DIR: "" });
+  try {
+    return await installation.withSandbox((sandbox) => distant.withSandbox((other) => compareAll(setting, sandbox, distant, other)));
+  } finally {
+    await distant.stop();
+  }
+}
+
+/** @param other a sandbox of the installation whose streams go over NATS */
+async function compareAll(setting: Setting, sandbox: Sandbox, distant: Installation, other: Sandbox): Promise<Row[]> {
+  const { installation } = setting;
+  const file = join(installation.agent.scratchDir, "file");
+  await installation.agent.run(["sh", "-c", 'head -c "$1" /dev/urandom > "$2"', "sh", String(fileBytes), file]);
+  const contenders = [sandgate(own, installation, sandbox, file), sandgate(overNats, distant, other, file), podman(installation, sandbox, file)];
+  const metrics = Object.keys(streamTasks) as Metric[];
+  const { inARow: samples } = await takeTurns(contenders, roundsOf(setting, "stream", { share: 1, warmUp: 1 }), (taken) => areTight(taken, metrics));
+  return metrics.flatMap((metric) => {
+    const { title, bytes, peer } = streamTasks[metric];
+    const timings = (name: string, contender: string) => ({ contender, rounds: samples[name]?.[metric] ?? [] });
+    const rate = (ms: readonly number[]): Row["rate"] => ({ value: bytes / MB / (percentile(ms, 0.5) / 1_000), unit: "MB/s" });
+    return rowsOf(title, [timings(own, own), timings(overNats, overNats), timings("podman", peer)], rate);
   });
 }
 
-function sandgate(installation: Installation, { id }: Sandbox, file: string): Contender<Metric> {
+/** @param file what is uploaded, where the commands of all installations can read it */
+function sandgate(name: string, installation: Installation, { id }: Sandbox, file: string): Contender<Metric> {
   const { agent } = installation;
   const target = `/v1/sandboxes/${id}`;
   const query = `path=${encodeURIComponent(fileInside)}`;
@@ -47,7 +60,7 @@ function sandgate(installation: Installation, { id }: Sandbox, file: string): Co
   const upload = curl(installation, `${target}/upload?${query}`, ...withFile(file));
   const download = curl(installation, `${target}/download?${query}`, "--output", `${file}-sandgate`);
   return {
-    name: own,
+    name,
     measure: async () => {
       const output = await agent.run(["sh", "-c", '"$@" | tail -c 64', "sh", ...execute]);
       if (Number(output.stderr) < outputBytes || !output.stdout.endsWith('{"exit_code":0}\n'))

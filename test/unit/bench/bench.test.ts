@@ -1,11 +1,16 @@
 /** How `npm run bench` measures in turns, and what it says of the ratio. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Recorder } from "../../../bench/load/recorder.ts";
 import { atRate, type Contender, takeTurns, timing } from "../../../bench/measure.ts";
 import { parseOptions } from "../../../bench/options.ts";
 import { sectionOf, withSection } from "../../../bench/readme.ts";
 import { certaintyOf } from "../../../bench/report.ts";
-import { areTight, compare, own, rowsOf } from "../../../bench/rows.ts";
+import { areTight, compare, own, type Row, rowOf, rowsOf } from "../../../bench/rows.ts";
+import { rowsOfLoad } from "../../../bench/scenarios/burst.ts";
+import { createTask, fromNothing, withSharedIds } from "../../../bench/scenarios/create.ts";
+import type { Estimate } from "../../../bench/statistics.ts";
+import { judge } from "../../../bench/targets.ts";
 import { seededRandom } from "../../helpers/random.ts";
 
 const rounds = { warmUp: 1, countMin: 3, countMax: 200, budgetMs: 60_000, random: seededRandom(1), signal: new AbortController().signal };
@@ -124,6 +129,62 @@ test("a row of a peer says how many times as fast Sandgate is, and how sure that
     { contender: "peer", rounds: Array.from({ length: 20 }, (_, index) => [20 + 5 * (index % 3)]) },
   ]);
   assert.equal(certaintyOf([...known, ...unknown, ...uneven]), "1 of 3 ratios are known within a tenth.");
+});
+
+test("a target judges the contender that it is about: a create from nothing may miss what one from the pool meets", () => {
+  const rows = [rowOf(createTask, own, [10]), rowOf(createTask, fromNothing, [90]), rowOf(createTask, "podman run -d", [100])];
+  const verdicts = judge(rows).map(({ target, measured, met }) => [/from nothing/.test(target), measured, met]);
+  assert.deepEqual(verdicts, [
+    [false, "0.10 times", true],
+    [true, "0.90 times", false],
+  ]);
+  assert.deepEqual(judge(rows.slice(1)).length, 1, "what was not measured is not judged");
+});
+
+test("what ranges of user ids cost a create from the pool is missed only where it can be told from chance", () => {
+  const judged = (sharedMs: number, speed: Estimate) => judge([rowOf(createTask, own, [20]), rowOf(createTask, withSharedIds, [sharedMs], { speed })]);
+  const [unsure, sure, little] = [
+    judged(15, { value: 0.75, low: 0.6, high: 1.1 }),
+    judged(15, { value: 0.75, low: 0.7, high: 0.8 }),
+    judged(18, { value: 0.9, low: 0.88, high: 0.92 }),
+  ].map(([verdict]) => [verdict?.measured, verdict?.met]);
+  assert.deepEqual(
+    [unsure, sure, little],
+    [
+      ["5.00 ms, a difference that cannot be told from chance", true],
+      ["5.00 ms", false],
+      ["2.00 ms", true],
+    ],
+  );
+});
+
+test("of a burst it is known how many failed, and its time only if none did", () => {
+  const measured = (failing: number): Row[] => {
+    const recorder = new Recorder();
+    for (let index = 0; index < 100; index++) {
+      const arrival = { row: "at once: first command", interval: index % 20, dueMs: performance.now() - index };
+      if (index < failing) recorder.failed(arrival, new Error("refused"));
+      else recorder.done(arrival, 0);
+    }
+    return rowsOfLoad({ rows: recorder.results() }).filter(({ task }) => task.includes("at once"));
+  };
+  const metOf = (rows: readonly Row[]) => judge(rows).map(({ met }) => met);
+  const [whole, broken] = [measured(0), measured(3)];
+  assert.ok((whole[1]?.p50 ?? 0) >= 99, "the slowest one");
+  assert.deepEqual(
+    [whole.map(({ n }) => n), metOf(whole)],
+    [
+      [100, 1],
+      [true, true, true],
+    ],
+  );
+  assert.deepEqual(
+    [broken.map(({ n }) => n), metOf(broken)],
+    [
+      [97, 0],
+      [false, false, true],
+    ],
+  );
 });
 
 test("scenarios are named one by one, and have a seed that can be given", () => {
