@@ -4,6 +4,7 @@ import type { Health, Readiness } from "../../shared/schemas/service.ts";
 import type { GatewayContext } from "../context.ts";
 import { type Asset, assetHeaders, pageHeaders, publicHeaders } from "../dashboard/files.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { hostView } from "./views.ts";
 
 /** The paths that serve the page. The browser decides what to show at each. */
 export const pagePaths = [
@@ -69,8 +70,7 @@ export function readiness(context: GatewayContext, exchange: Exchange): void {
   const workers = context.workers.workers().map(({ worker }) => ({
     id: worker.id,
     draining: worker.draining,
-    strong: worker.strong ?? false,
-    not_enforced: worker.host.filter((check) => check.name.endsWith("_limit") && !check.ok).map((check) => check.name),
+    ...hostView(worker),
   }));
   // Load balancers turn away from a gateway that is about to stop.
   const ready = nats && !context.shutdown.stopping && workers.some((worker) => !worker.draining);

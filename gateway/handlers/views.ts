@@ -1,8 +1,10 @@
-/** Accounts and keys as answers show them. */
+/** Accounts, keys and the hosts of workers as answers show them. */
+import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import type { Account, ApiKey } from "../../shared/schemas/accounts.ts";
 import { type PageQuery, type Pagination, pageSizeDefault } from "../../shared/schemas/fields.ts";
 import type { Limits } from "../../shared/schemas/limits.ts";
 import type { AccountRecord, KeyRecord } from "../../shared/schemas/records.ts";
+import type { HostMembers } from "../../shared/schemas/service.ts";
 import type { KeyLimits } from "../../shared/tiers.ts";
 import type { GatewayContext } from "../context.ts";
 
@@ -28,6 +30,12 @@ export function keyView({ authenticator, records }: GatewayContext, account: Acc
     tier: limits.tier,
     limits: limitsView(limits),
   };
+}
+
+/** What a worker's host can do, and what it lacks, by the names of its checks. */
+export function hostView({ strong, host }: Pick<WorkerPresence, "strong" | "host">): HostMembers {
+  const lacks = host.filter(({ ok }) => !ok).map(({ name }) => name);
+  return { strong: strong ?? false, not_enforced: lacks.filter((name) => name.endsWith("_limit")), lacks };
 }
 
 /** Milliseconds since 1970 as ISO 8601. */

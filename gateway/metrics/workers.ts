@@ -66,6 +66,8 @@ export function tellOfWorkers(registry: Registry, workers: () => readonly Worker
   const limits = () =>
     workers().flatMap(({ id, host }) => host.flatMap(({ name, ok }) => (name.endsWith("_limit") ? [[{ worker: id, limit: name }, ok ? 1 : 0] as const] : [])));
   tell(Gauge, "limit_enforced", "Whether the worker's kernel enforces the limit.", limits, "limit");
+  const checks = () => workers().flatMap(({ id, host }) => host.map(({ name, ok }) => [{ worker: id, check: name }, ok ? 1 : 0] as const));
+  tell(Gauge, "host_check", "Whether the worker's host has what the check is about.", checks, "check");
   return (format) => histograms.map(([name, help, read]) => histogramText(`sandgate_worker_${name}`, help, observedBy(workers(), read), format)).join("");
 }
 

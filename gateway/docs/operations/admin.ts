@@ -165,6 +165,7 @@ export const listWorkers = operation({
         load_per_cpu: 0.4,
         strong: true,
         not_enforced: [],
+        lacks: [],
       },
     ],
   }),

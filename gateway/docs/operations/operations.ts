@@ -12,7 +12,7 @@ export const health = operation({
   success: ok("It answers.", Health, { status: "ok" }),
 });
 
-const worker = { id: ids.worker, draining: false, strong: true, not_enforced: [] };
+const worker = { id: ids.worker, draining: false, strong: true, not_enforced: [], lacks: [] };
 
 export const readiness = operation({
   name: "getReadiness",

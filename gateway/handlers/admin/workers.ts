@@ -6,6 +6,7 @@ import { errors } from "../../../shared/known-errors.ts";
 import type { DrainBody, DrainedWorker, ForgottenWorker, Worker, Workers } from "../../../shared/schemas/admin/fleet.ts";
 import type { Call } from "../../call.ts";
 import type { GatewayContext } from "../../context.ts";
+import { hostView } from "../views.ts";
 
 /** Every worker that is there, and those that are gone but still have sandboxes in the directory. */
 export function listWorkers(context: GatewayContext): Workers {
@@ -47,7 +48,7 @@ export async function forgetWorker({ workers, claims, sandboxes }: GatewayContex
 }
 
 function presentView(worker: WorkerPresence): Worker {
-  const { id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu, host } = worker;
+  const { id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu } = worker;
   return {
     id,
     present: true,
@@ -58,7 +59,6 @@ function presentView(worker: WorkerPresence): Worker {
     memory_free_bytes,
     disk_free_bytes,
     load_per_cpu,
-    strong: worker.strong ?? false,
-    not_enforced: host.filter(({ name, ok }) => name.endsWith("_limit") && !ok).map(({ name }) => name),
+    ...hostView(worker),
   };
 }

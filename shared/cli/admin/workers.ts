@@ -8,16 +8,16 @@ import { type AdminOptions, type AdminTask, doing } from "./task.ts";
 
 async function list({ client, out }: AdminTask): Promise<void> {
   const data = await client.admin.workers.list();
-  const titles = ["ID", "STATUS", "SANDBOXES", "FREE MEMORY", "FREE DISK", "LOAD/CPU", "NOT ENFORCED"];
+  const titles = ["ID", "STATUS", "SANDBOXES", "FREE MEMORY", "FREE DISK", "LOAD/CPU", "LACKS"];
   out.show({ data }, () => out.table(titles, data.map(rowOf), "No workers."));
 }
 
 function rowOf(worker: WorkerInfo): Row {
   if (!worker.present) return { cells: [worker.id, "gone", worker.sandboxes, null, null, null, null], style: "red" };
-  const { id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu, not_enforced } = worker;
+  const { id, draining, cordoned, sandboxes, sandboxes_max, memory_free_bytes, disk_free_bytes, load_per_cpu, lacks } = worker;
   const status = draining ? "stopping" : cordoned ? "drained" : "up";
   const free = [bytesText(memory_free_bytes), bytesText(disk_free_bytes), load_per_cpu.toFixed(2)];
-  const cells = [id, status, `${sandboxes} of ${sandboxes_max}`, ...free, not_enforced.join(", ") || "-"];
+  const cells = [id, status, `${sandboxes} of ${sandboxes_max}`, ...free, lacks.join(", ") || "-"];
   return { cells, style: status === "up" ? undefined : "yellow" };
 }
 

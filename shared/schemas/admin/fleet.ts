@@ -2,6 +2,7 @@
 import Type, { type Static } from "typebox";
 import { component, count, flag, idOf, message, PageQuery, pageOf, text, textOrNull, timeOrNull } from "../fields.ts";
 import { sandboxMembers } from "../sandboxes.ts";
+import { hostMembers } from "../service.ts";
 
 const worker_id = Type.Optional(idOf("Only this worker."));
 
@@ -18,8 +19,7 @@ export const Worker = component("Worker", {
   memory_free_bytes: count("Free memory of its host in bytes."),
   disk_free_bytes: count("Free disk space of its host in bytes."),
   load_per_cpu: Type.Number({ description: "Load average of its host per CPU." }),
-  strong: flag("Whether it can run strong sandboxes."),
-  not_enforced: Type.Array(Type.String(), { description: "Limits that its host cannot enforce." }),
+  ...hostMembers,
 });
 export type Worker = Static<typeof Worker>;
 export const GoneWorker = component("GoneWorker", {

@@ -5,10 +5,12 @@ import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { Sandgate } from "../../../shared/client/index.ts";
+import { AdminCommand } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
 import { expectError } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
+import { TestProcess } from "../../helpers/process.ts";
 import { type Metric, parseMetrics, problemsOf } from "../../helpers/prometheus.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
@@ -98,6 +100,42 @@ test("a worker that is started anew counts from zero under the same name", async
   await stack.worker.start();
   await reaches("worker_executions_total", 0, { worker });
   assert.deepEqual(problemsOf(await scrape()), []);
+});
+
+test("what a worker's host lacks is seen by load balancers, by Prometheus and by operators", async () => {
+  const { spec } = stack.worker;
+  const id = spec.env.SANDGATE_WORKER_ID ?? "";
+  const checks = async (): Promise<Record<string, number>> => {
+    const samples = (await scrape()).get("sandgate_worker_host_check")?.samples ?? [];
+    return Object.fromEntries(samples.filter(({ labels }) => labels.worker === id).map(({ labels, value }) => [labels.check, value]));
+  };
+  type Shown = { readonly id: string; readonly not_enforced: string[]; readonly lacks: string[] };
+  const ready = async (): Promise<Shown[]> => ((await (await fetch(`${stack.url}/readyz`)).json()) as { workers: Shown[] }).workers;
+  using admin = new AdminCommand(stack);
+  const lacksShown = async (): Promise<string[] | undefined> => {
+    const line = (await admin.run("workers")).stdout.split("\n").find((each) => each.startsWith(id));
+    return line?.split(/ {2,}/).at(-1)?.split(", ");
+  };
+  const before = await checks();
+  assert.equal(before.user_ids, 1);
+  assert.deepEqual((await ready())[0]?.lacks.includes("user_ids"), false);
+  const lacking = [...Object.keys(before).filter((name) => before[name] === 0), "exec_server", "user_ids"].sort();
+
+  await stack.worker.stop();
+  await using shared = new TestProcess({ ...spec, env: { ...spec.env, SANDGATE_USER_IDS: "shared", SANDGATE_EXEC_SERVER: "" } });
+  await shared.start();
+  await until("the worker has told it", async () => (await ready()).some(({ lacks }) => lacks.includes("user_ids")));
+  const [worker] = await ready();
+  assert.deepEqual(worker?.lacks.sort(), lacking);
+  assert.deepEqual(
+    worker?.not_enforced,
+    lacking.filter((name) => name.endsWith("_limit")),
+  );
+  const after = await checks();
+  assert.deepEqual(after, { ...before, user_ids: 0, exec_server: 0 });
+  assert.deepEqual((await lacksShown())?.sort(), lacking);
+  await shared.stop();
+  await stack.worker.start();
 });
 
 test("it is served where it was set to be, with a warning in the log where others may reach that", async () => {

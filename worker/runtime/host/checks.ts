@@ -23,13 +23,16 @@ interface Found {
   readonly driver: string;
   readonly strong: StrongProbe;
   readonly mustBeStrong: boolean;
+  /** Whether the operator wants no control groups of our own. */
+  readonly areGroupsOff: boolean;
 }
 
+const storageNote = "needs the volume and its helper";
+
 export function describe(host: Omit<Host, "checks">, found: Found): HostCheck[] {
-  const limit = (name: string, enforced: boolean, otherwise: string): HostCheck =>
-    enforced
-      ? { name, value: "enforced by the kernel", ok: true }
-      : { name, value: otherwise, ok: false, note: "no control groups: start as root, or allow sudo without a password" };
+  const groupsNote = `no control groups: ${found.areGroupsOff ? "turned off by SANDGATE_CONTROL_GROUPS" : "start as root, or allow sudo without a password"}`;
+  const limit = (name: string, enforced: boolean, otherwise: string, note = groupsNote): HostCheck =>
+    enforced ? { name, value: "enforced by the kernel", ok: true } : { name, value: otherwise, ok: false, note };
   return [
     { name: "kernel", value: release(), ok: true },
     { name: "podman", value: found.podman, ok: true },
@@ -54,6 +57,6 @@ export function describe(host: Omit<Host, "checks">, found: Found): HostCheck[] 
     limit("memory_limit", host.limits.memory, "watched: commands are ended when a sandbox is over its size"),
     limit("cpu_limit", host.limits.cpu, "not enforced: sandboxes have a lower priority"),
     limit("pids_limit", host.limits.pids, `watched; at most ${host.nprocShared} processes in all sandboxes`),
-    limit("storage_limit", host.limits.storage, "watched: commands are ended when a sandbox is over its size"),
+    limit("storage_limit", host.limits.storage, "watched: commands are ended when a sandbox is over its size", storageNote),
   ];
 }

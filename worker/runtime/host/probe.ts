@@ -71,5 +71,6 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
     nofileMax: hardLimit("Max open files"),
     nprocShared: commandProcesses + restingProcesses * config.sandboxesMax,
   } as const;
-  return { ...host, checks: describe(host, { podman, runtimeVersion, driver: storageDriver(config), strong, mustBeStrong: config.isolation === "strong" }) };
+  const [mustBeStrong, areGroupsOff] = [config.isolation === "strong", config.controlGroups === "none"];
+  return { ...host, checks: describe(host, { podman, runtimeVersion, driver: storageDriver(config), strong, mustBeStrong, areGroupsOff }) };
 }
