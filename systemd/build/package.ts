@@ -9,10 +9,11 @@ import { copyProgram } from "../setup/app-directory.ts";
 import { packagedNeeds } from "../setup/packages.ts";
 import { findProgram } from "../setup/programs.ts";
 import { packagedCommand, programDir } from "../units/places.ts";
+import { versionOf } from "./version.ts";
 
 const architectures: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 const architecture = architectures[process.arch] ?? process.arch;
-const { version, description } = JSON.parse(readFileSync(join(appDir, "package.json"), "utf8")) as { version: string; description: string };
+const { version: release, description } = JSON.parse(readFileSync(join(appDir, "package.json"), "utf8")) as { version: string; description: string };
 
 const command = `#!/bin/sh
 # Sets this machine up, or takes Sandgate off it: sandgate-install --help
@@ -28,7 +29,7 @@ function removeUnused(packages: string): void {
   for (const name of readdirSync(compiled)) if (name !== own) rmSync(join(compiled, name), { recursive: true });
 }
 
-function control(installedBytes: number): string {
+function control(version: string, installedBytes: number): string {
   const { depends, recommends } = packagedNeeds();
   const fields = {
     Package: "sandgate",
@@ -55,7 +56,8 @@ async function makePackage(root: string): Promise<string> {
   writeFileSync(join(root, packagedCommand), command, { mode: 0o755 });
   const [size = "0"] = (await run(["du", "--summarize", "--bytes", root])).split("\t");
   mkdirSync(join(root, "DEBIAN"));
-  writeFileSync(join(root, "DEBIAN/control"), control(Number(size)));
+  const version = await versionOf(appDir, release);
+  writeFileSync(join(root, "DEBIAN/control"), control(version, Number(size)));
   for (const script of ["postinst", "prerm", "postrm"]) cpSync(join(appDir, "systemd/build/debian", script), join(root, "DEBIAN", script));
   const file = join(appDir, "dist", `sandgate_${version}_${architecture}.deb`);
   mkdirSync(join(appDir, "dist"), { recursive: true });

@@ -67,7 +67,8 @@ async function replaceCopy(name: string, copy: string): Promise<void> {
   const partial = `${target}.partial`;
   await rm(partial, { recursive: true, force: true });
   await mkdir(dirname(target), { recursive: true, mode: 0o755 });
-  await run(["cp", "-R", "--preserve=links,timestamps", "--reflink=auto", join(appDir, name), partial]);
+  // Of a folder that is a link, what is in it: a copy of the link would have what is removed from the copy removed there.
+  await run(["cp", "-R", "-H", "--preserve=links,timestamps", "--reflink=auto", join(appDir, name), partial]);
   await run(["chmod", "-R", "u=rwX,go=rX", partial]);
   await rm(target, { recursive: true, force: true });
   await rename(partial, target);

@@ -126,15 +126,24 @@ test("a second gateway shares the port, and one of them is restarted while the o
   assert.match(await machine.run("sandgate-admin", "workers"), /wk_/);
 });
 
-test("a worker that hangs is ended by the watchdog, and its sandboxes go on", async () => {
-  const given = "/run/systemd/system/sandgate-worker.service.d";
-  await machine.shell(`mkdir ${given}; printf '[Service]\\nWatchdogSec=5\\n' > ${given}/short.conf`);
-  await machine.shell("systemctl daemon-reload; systemctl restart sandgate-worker.service");
-  const [before, pid] = [await services.ticks(id), await services.property("sandgate-worker.service", "MainPID")];
-  await machine.run("kill", "-STOP", pid);
-  await until("another worker", async () => !["0", pid].includes(await services.property("sandgate-worker.service", "MainPID")), 60_000);
-  await services.goesOn(id, before);
-  await machine.shell(`rm -r ${given}; systemctl daemon-reload`);
+for (const unit of parts) {
+  test(`${unit} that hangs is ended by the watchdog, and sandboxes go on`, async () => {
+    const given = `/run/systemd/system/${unit}.d`;
+    await machine.shell(`mkdir ${given}; printf '[Service]\\nWatchdogSec=5\\n' > ${given}/short.conf`);
+    await machine.shell(`systemctl daemon-reload; systemctl restart ${unit}`);
+    const [before, pid] = [await until("the sandbox answers", () => services.ticks(id)), await services.property(unit, "MainPID")];
+    await machine.run("kill", "-STOP", pid);
+    await until("another process", async () => !["0", pid].includes(await services.property(unit, "MainPID")), 60_000);
+    await services.goesOn(id, before);
+    assert.equal(await services.property(unit, "NRestarts"), "1");
+    await machine.shell(`rm -r ${given}; systemctl daemon-reload`);
+  });
+}
+
+test("the NATS server is active only when it takes connections, and its log does not tell of who looks whether it does", async () => {
+  await machine.run("systemctl", "restart", "sandgate-nats.service");
+  await machine.run("perl", "-MIO::Socket::INET", "-e", "IO::Socket::INET->new('127.0.0.1:4223') or die");
+  assert.equal(await machine.shell("journalctl -t sandgate-nats -o cat | grep 'handshake error: EOF' || true"), "");
 });
 
 test("an upgrade restarts the services, not the sandboxes", async () => {

@@ -12,7 +12,7 @@ import { connect } from "node:tls";
 import WebSocket from "ws";
 import { subprotocol } from "../../../shared/stream/session/protocol.ts";
 import { run } from "../../../systemd/base/run.ts";
-import { Api } from "../../helpers/api.ts";
+import { Api, collect } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { Connection } from "../../helpers/raw-http.ts";
 import {
@@ -31,6 +31,7 @@ import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
 const silentMs = 2_000;
+const leaveMs = 5_000;
 
 const stack = await fixture(startStack({ name: "killed-gateway", gateways: 2, settings: plain }));
 const api = new Api(stack);
@@ -167,6 +168,40 @@ test("a gateway that stops takes the first request of a connection that was made
   await stopped;
   await stack.gateway.start();
   await stack.ready();
+});
+
+test("a gateway with a time to leave says at once that it stops, takes new connections for that long, then finishes and closes", async () => {
+  const id = await other.create();
+  await stack.gateway.kill9();
+  await using leaving = withSettings(stack.gateway, { SANDGATE_LEAVE_MS: String(leaveMs) });
+  await leaving.start();
+  await stack.ready();
+  const anew = async (method: string, path: string, body?: string): Promise<number> => {
+    using connection = await Connection.open(stack.url);
+    return (await connection.request(method, path, { "x-api-key": stack.apiKey, "content-type": "application/json" }, body).answer()).status;
+  };
+  const askedMs = performance.now();
+  const stopped = leaving.stop();
+  // Refused, it would not be known to a load balancer as what it is.
+  let ready = await anew("GET", "/readyz");
+  while (ready === 200) ready = await anew("GET", "/readyz");
+  assert.equal(ready, 503);
+  const long = collect(await api.stream(id, `sleep ${leaveMs / 1_000 + 1}; echo whole`));
+  assert.equal(await anew("GET", "/v1/sandboxes/list"), 200);
+  assert.equal(await anew("POST", `/v1/sandboxes/${id}/execute`, JSON.stringify({ command: "true" })), 200);
+  await until("no further connection is taken", () =>
+    anew("GET", "/healthz").then(
+      () => false,
+      () => true,
+    ),
+  );
+  assert.ok(performance.now() - askedMs >= leaveMs, "it has listened for as long as it was to");
+  const { stdout, last } = await long;
+  assert.deepEqual([stdout, last?.exit_code], ["whole\n", 0]);
+  await stopped;
+  await stack.gateway.start();
+  await stack.ready();
+  await other.delete(id);
 });
 
 test("a gateway that starts before NATS and before the worker works once they are there", async () => {

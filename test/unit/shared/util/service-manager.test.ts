@@ -1,31 +1,13 @@
 /** What a service tells its service manager, heard by a real datagram socket. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
-import { execa } from "execa";
 import { takeServiceVariables } from "../../../../shared/config.ts";
 import { ServiceManager } from "../../../../shared/util/service-manager.ts";
 import { Shutdown } from "../../../../shared/util/shutdown.ts";
 import { temporaryFolder } from "../../../helpers/folder.ts";
 import { quiet } from "../../../helpers/nats.ts";
-
-const listener = String.raw`use Socket; $| = 1; $ARGV[0] =~ s/^\@/\0/; socket(my $s, PF_UNIX, SOCK_DGRAM, 0); bind($s, pack("Sa*", 1, $ARGV[0])) or die;
-  print "listening\n"; while (defined recv($s, my $text, 1000, 0)) { print "$text\n" }`;
-
-/** Says what comes in at an address, one datagram after the other. */
-async function listenAt(address: string) {
-  const program = execa("perl", ["-e", listener, address], { reject: false, buffer: false });
-  const lines = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
-  assert.equal((await lines.next()).value, "listening");
-  return {
-    next: async (): Promise<unknown> => (await lines.next()).value,
-    async [Symbol.asyncDispose]() {
-      program.kill("SIGKILL");
-      await program;
-    },
-  };
-}
+import { listenAt } from "../../../helpers/notices.ts";
 
 function manager(socket: string | undefined, watchdogMicros?: number): ServiceManager {
   if (socket !== undefined) process.env.NOTIFY_SOCKET = socket;

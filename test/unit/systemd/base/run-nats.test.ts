@@ -1,19 +1,25 @@
 /** The process beside a NATS server, which looks after a disk of its own that is full for a while. */
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { appDir } from "../../../../shared/programs.mjs";
 import { searchPath } from "../../../../systemd/base/search-path.mjs";
 import { childrenOf, commandLineOf } from "../../../../worker/runtime/process/proc.ts";
 import { connectBus } from "../../../helpers/bus.ts";
 import { fixture } from "../../../helpers/fixture.ts";
+import { temporaryFolder } from "../../../helpers/folder.ts";
+import { listenAt } from "../../../helpers/notices.ts";
 import { testPort } from "../../../helpers/ports.ts";
 import { TestProcess } from "../../../helpers/process.ts";
 import { SmallFileSystem } from "../../../helpers/small-disk.ts";
 import { until } from "../../../helpers/until.ts";
 
+const watchdogMs = 2_000;
+/** As long as a server that is watched never says nothing. */
+const silentMs = 2 * watchdogMs;
 const payload = Buffer.alloc(64 * 1024);
 const command = join(appDir, "systemd/base/run-nats");
 const files = await fixture(SmallFileSystem.make({ name: "run-nats", freeMiB: 100 }, { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }));
@@ -68,4 +74,28 @@ test("the watcher goes with its server, however that ends", async () => {
   assert.ok(watcher > 0 && others.length === 0);
   await server.kill9();
   await until("the watcher is gone", () => !commandLineOf(watcher).includes(command));
+});
+
+test("it tells systemd when the server takes connections, and that it still does, until it hangs", async () => {
+  using folder = temporaryFolder("run-nats");
+  const [address, config, place] = [join(folder.path, "notify"), join(folder.path, "nats.conf"), await testPort()];
+  writeFileSync(config, JSON.stringify({ listen: `0.0.0.0:${place}` }));
+  await using heard = await listenAt(address);
+  await using watched = new TestProcess({
+    name: "watched",
+    argv: [command, folder.path, "nats-server", "--config", config],
+    env: { PATH: searchPath, NOTIFY_SOCKET: address, WATCHDOG_USEC: String(watchdogMs * 1_000) },
+    cwd: "/",
+    logFile: "/dev/null",
+    isReady: (line) => line.includes("Server is ready"),
+  });
+  await watched.start();
+  assert.deepEqual([await heard.next(), await heard.next(), await heard.next()], ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+  watched.signal("SIGSTOP");
+  // What it has said before may still be on its way.
+  let told = heard.next();
+  const isSilent = (): Promise<boolean> => Promise.race([told.then(() => false), sleep(silentMs, true)]);
+  while (!(await isSilent())) told = heard.next();
+  watched.signal("SIGCONT");
+  assert.equal(await told, "WATCHDOG=1");
 });
