@@ -1,40 +1,24 @@
 /** The alert rules and the dashboard that come with the product, in a real Prometheus beside an installation in use. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { appDir } from "../../../shared/programs.mjs";
 import { searchPath } from "../../../systemd/base/search-path.mjs";
-import { Terminal } from "../../../systemd/base/terminal.ts";
-import { createAdministrator } from "../../../systemd/setup/administrator.ts";
-import { aptUnpack, aptUpdate, hasCandidates } from "../../../systemd/setup/apt.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
-import { preparedInstance } from "../../helpers/prepare.ts";
 import { TestProcess } from "../../helpers/process.ts";
 import { startStack } from "../../helpers/stack.ts";
+import { unpackedPackage } from "../../helpers/unpacked.ts";
 import { until } from "../../helpers/until.ts";
 
 const alertsFile = join(appDir, "systemd/prometheus/alerts.yml");
 const dashboard = JSON.parse(readFileSync(join(appDir, "systemd/grafana/sandgate.json"), "utf8")) as {
   panels: { title: string; targets: { expr: string }[] }[];
 };
-
-/** Downloaded once for this machine. */
-async function prometheusProgram(): Promise<string> {
-  const folder = join((await preparedInstance()).paths.data, "prometheus");
-  if (!existsSync(folder)) {
-    const partial = mkdtempSync(`${folder}-`);
-    const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
-    if (!(await hasCandidates(["prometheus"]))) await aptUpdate(administrator, { say: () => {} });
-    await aptUnpack(["prometheus"], partial);
-    renameSync(partial, folder);
-  }
-  return join(folder, "usr/bin/prometheus");
-}
 
 class Prometheus implements AsyncDisposable {
   readonly #process: TestProcess;
@@ -48,7 +32,8 @@ class Prometheus implements AsyncDisposable {
   }
 
   static async start(targetPort: number): Promise<Prometheus> {
-    const [program, port, dir] = [await prometheusProgram(), await testPort(), mkdtempSync(join(tmpdir(), "sandgate-prometheus-"))];
+    const program = join(await unpackedPackage("prometheus"), "usr/bin/prometheus");
+    const [port, dir] = [await testPort(), mkdtempSync(join(tmpdir(), "sandgate-prometheus-"))];
     const config = {
       global: { scrape_interval: "1s", evaluation_interval: "1s" },
       rule_files: [alertsFile],
