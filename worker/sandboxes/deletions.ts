@@ -26,8 +26,8 @@ export function retryDeletions(context: WorkerContext): () => void {
 async function retry(context: WorkerContext): Promise<void> {
   const { sandboxes, snapshots, reserve, collectLayers, log } = context;
   for (const sandbox of [...sandboxes.all()]) await finishDeletion(context, sandbox);
-  for (const record of [...snapshots.all()]) {
-    await reserve.spend(() => snapshots.finishRemoval(record)).catch((err) => log.warn({ err, snapshot: record.id }, "a deletion could still not be finished"));
+  for (const { id } of [...snapshots.all()]) {
+    await reserve.spend(() => snapshots.finishRemoval(id)).catch((err) => log.warn({ err, snapshot: id }, "a deletion could still not be finished"));
   }
   await settleMoves(context);
   await removeAbandoned(context);

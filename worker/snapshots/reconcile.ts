@@ -1,5 +1,4 @@
 /** Makes snapshot records, layers, the directory and frozen sandboxes agree after a start. */
-import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerContext } from "../context.ts";
 import { restoredFrom } from "../restored.ts";
 
@@ -17,7 +16,7 @@ export async function thawSources({ sandboxes, snapshots, podman, oci, log }: Wo
 
 /** Drops incomplete snapshots, finishes deletions, updates the directory, and resumes archiving. */
 export async function reconcileSnapshots(context: WorkerContext): Promise<void> {
-  for (const record of [...context.snapshots.all()]) await settle(context, record);
+  for (const { id } of [...context.snapshots.all()]) await settle(context, id);
   if (restoredFrom(context.config) !== undefined) await removeLost(context);
   await context.snapshots.withdrawUnknown();
   await context.collectLayers();
@@ -33,15 +32,19 @@ async function removeLost({ snapshots, layers, log }: WorkerContext): Promise<vo
   }
 }
 
-async function settle({ snapshots, log }: WorkerContext, record: SnapshotEntry): Promise<void> {
-  if (snapshots.isBeingTaken(record.id)) return;
+/** By what there is when its turn comes: one that was being taken when the others were looked at may be complete, or gone. */
+async function settle({ snapshots, log }: WorkerContext, id: string): Promise<void> {
+  const record = snapshots.get(id);
+  if (!record || snapshots.isBeingTaken(id)) return;
   if (record.status === "creating") {
-    log.warn({ event: "snapshot_dropped", snapshot: record.id }, "an incomplete snapshot is removed");
-    return snapshots.discard(record.id);
+    log.warn({ event: "snapshot_dropped", snapshot: id }, "an incomplete snapshot is removed");
+    return snapshots.discard(id);
   }
   if (record.temporary && record.status === "ready") return;
-  const known = await snapshots.entry(record.id);
+  const known = await snapshots.entry(id);
+  const now = snapshots.get(id);
+  if (!now) return;
   // The gateways mark the entry of a snapshot that was deleted while its worker was away.
-  if (record.status === "deleting" || known?.status === "deleting") return snapshots.remove(record.id);
-  if (!known) await snapshots.publish(record);
+  if (now.status === "deleting" || known?.status === "deleting") return snapshots.remove(id);
+  if (!known) await snapshots.publish(now);
 }

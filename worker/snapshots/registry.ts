@@ -104,7 +104,8 @@ export class Snapshots {
   }
 
   /** Finishes what was begun and could not be removed again. @throws {SandgateError} `insufficient_storage`, `unavailable` */
-  async finishRemoval({ id, status }: SnapshotEntry): Promise<void> {
+  async finishRemoval(id: string): Promise<void> {
+    const status = this.#records.get(id)?.status;
     if (status === "deleting") await this.remove(id);
     else if (status === "creating" && !this.isBeingTaken(id)) await this.discard(id);
   }
