@@ -1,5 +1,6 @@
 /** The environment of every scenario: a real installation, a client of its API, and Podman for comparison. */
 import { loadConfig } from "../shared/config.ts";
+import type { CreateBody } from "../shared/schemas/sandboxes.ts";
 import { pause } from "../shared/waiting.ts";
 import { prefer } from "../systemd/supervisor/priority.ts";
 import { type Stack, startStack } from "../test/helpers/stack.ts";
@@ -21,6 +22,9 @@ const refillMs = 250;
 export function preferParts({ nats, workers, gateways }: Stack): void {
   for (const { pid } of [nats, ...workers, ...gateways]) prefer(pid);
 }
+
+/** What a sandbox has that others have not. */
+export type Wanted = Pick<CreateBody, "resources" | "isolation">;
 
 /** A sandbox and its container. */
 export interface Sandbox {
@@ -57,9 +61,9 @@ export class Installation {
     return new Installation(stack);
   }
 
-  /** Creates a sandbox of the default image, runs `work` with it, and deletes it. @param storageGB the default size when absent */
-  async withSandbox<T>(work: (sandbox: Sandbox) => Promise<T>, storageGB?: number): Promise<T> {
-    const id = await this.create(storageGB);
+  /** Creates a sandbox of the default image, runs `work` with it, and deletes it. @param wanted the defaults when absent */
+  async withSandbox<T>(work: (sandbox: Sandbox) => Promise<T>, wanted?: Wanted): Promise<T> {
+    const id = await this.create(wanted);
     try {
       const container = (await this.stack.containers()).find(({ sandboxId }) => sandboxId === id);
       if (!container) throw new Error(`the sandbox ${id} has no container`);
@@ -70,8 +74,8 @@ export class Installation {
   }
 
   /** Creates a sandbox of the default image. Resolves with its id when it is running. */
-  async create(storageGB?: number): Promise<string> {
-    const json = { image: "default", ...(storageGB ? { resources: { storage: storageGB } } : {}) };
+  async create(wanted: Wanted = {}): Promise<string> {
+    const json = { image: "default", ...wanted };
     return (await this.api.json<{ id: string }>({ method: "POST", path: "/v1/sandboxes/create", json })).id;
   }
 

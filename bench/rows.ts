@@ -15,6 +15,8 @@ export interface Row extends Percentiles {
   readonly use?: { readonly value: number; readonly unit: "MB" | "ms/s" };
   /** Of a peer that took turns with Sandgate: how many times as fast Sandgate is. */
   readonly speed?: Estimate | "too few rounds";
+  /** Of a peer that took turns with Sandgate: how many times as long Sandgate's slowest hundredth takes. */
+  readonly slowest?: Estimate | "too few rounds";
 }
 
 /** A row of timings in milliseconds. */

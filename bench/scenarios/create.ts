@@ -1,6 +1,6 @@
 /** Creating and deleting a sandbox, compared with Podman making a container that is isolated like it. */
 import { preparedImageId } from "../../test/helpers/prepare.ts";
-import { Installation, type Sandbox, withoutPool } from "../installation.ts";
+import { Installation, type Sandbox, type Wanted, withoutPool } from "../installation.ts";
 import { type Contender, type Samples, type Taken, takeTurns, timed, timedResult } from "../measure.ts";
 import { afterAnother, areTight, own, type Row, rowsOf, type Timings } from "../rows.ts";
 import { roundsOf, type Setting } from "./setting.ts";
@@ -58,8 +58,8 @@ function allRows(contenders: readonly Contender<Metric>[], taken: Taken<Metric>)
   ];
 }
 
-export async function createExecuteDelete(installation: Installation): Promise<Record<Metric, number>> {
-  const { ms, result: id } = await timedResult(() => installation.create());
+export async function createExecuteDelete(installation: Installation, wanted?: Wanted): Promise<Record<Metric, number>> {
+  const { ms, result: id } = await timedResult(() => installation.create(wanted));
   const first = ms + (await timed(() => installation.execute(id, "true")));
   const deleteMs = await timed(() => installation.delete(id));
   await installation.settled();

@@ -1,12 +1,13 @@
 /** What one account's command takes while another account's sandbox floods everything it can, all at once or one after the other. */
 import type { Installation, Sandbox } from "../installation.ts";
-import { type Contender, timed, timing } from "../measure.ts";
-import { compare, own, type Row, rowOf } from "../rows.ts";
+import { type Contender, takeTurns, timed, timing } from "../measure.ts";
+import { compare, own, type Row, rowsOf, type Timings } from "../rows.ts";
+import { timesAsLong } from "../statistics.ts";
 import { roundsOf, type Setting } from "./setting.ts";
 
 export const hostileTask = "execute true beside a hostile sandbox";
-/** The same commands a moment before, with nothing else running. */
-export const quietContender = "before the floods";
+/** The same commands in turn with those, with nothing else running. */
+export const quietContender = "without the floods";
 /** What the kernel alone takes: a program in the tenant's sandbox starts another, with no part of Sandgate on the way. */
 const bareContender = "fork and exec inside";
 
@@ -38,21 +39,57 @@ const inBackground = ([name, program]: readonly [string, string]): string =>
 /** The slowest hundredth of a hundred calls would be a single one. */
 const countMin = 200;
 const countMax = 800;
+/**
+ * Quiet and floods take turns so often, because the machine has better and worse moments as well, and how much turns differ from
+ * each other says how sure their ratio is.
+ */
+const turns = 6;
 /** Of the time, for the kernel alone: in quiet, and again beside the floods. */
 const bareShare = 0.15;
 /** By then the code of all parts is compiled, so that what comes first is not the slower for it. */
 const warmUp = 300;
+/** By then the floods of a turn have all begun, or what those before have left is written and freed. */
+const turnWarmUp = 100;
+
+/** Milliseconds of one turn, or of several. */
+interface Turn {
+  readonly commands: readonly number[];
+  readonly bare: readonly number[];
+}
 
 export async function hostile(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (tenant) => {
-    const measure = async (name: string, bareName: string, what: string): Promise<Row[]> => [
-      ...(await compare(hostileTask, [command(setting, tenant, name)], roundsOf(setting, what, { share: 0.5 - bareShare, warmUp, countMin, countMax }))),
-      await bare(setting, tenant, bareName),
-    ];
-    const quiet = await measure(quietContender, `${bareContender}, ${quietContender}`, "quiet");
-    return [...(await besideFloods(installation, kinds, () => measure(own, bareContender, "beside floods"))), ...quiet];
+    const quiet: Turn[] = [];
+    const flooded: Turn[] = [];
+    for (let turn = 0; turn < turns; turn++) {
+      quiet.push(await takeTurn(setting, tenant, `quiet, turn ${turn + 1} of ${turns}`, turn === 0 ? warmUp : turnWarmUp));
+      flooded.push(await besideFloods(installation, kinds, () => takeTurn(setting, tenant, `beside floods, turn ${turn + 1} of ${turns}`, turnWarmUp)));
+    }
+    return rowsOfTurns(quiet, flooded);
   });
+}
+
+async function takeTurn(setting: Setting, tenant: Sandbox, what: string, warmUps: number): Promise<Turn> {
+  const part = { share: (0.5 - bareShare) / turns, warmUp: warmUps, countMin: Math.ceil(countMin / turns), countMax: Math.ceil(countMax / turns) };
+  const { inARow } = await takeTurns([command(setting, tenant, own)], roundsOf(setting, what, part), () => false);
+  return { commands: inARow[own]?.ms.flat() ?? [], bare: await bare(setting, tenant) };
+}
+
+export function rowsOfTurns(quiet: readonly Turn[], flooded: readonly Turn[]): Row[] {
+  const timings = (contender: string, taken: readonly Turn[], metric: keyof Turn): Timings => ({ contender, rounds: taken.map((turn) => turn[metric]) });
+  const [ours, bareBeside, before, bareBefore] = rowsOf(hostileTask, [
+    timings(own, flooded, "commands"),
+    timings(bareContender, flooded, "bare"),
+    timings(quietContender, quiet, "commands"),
+    timings(`${bareContender}, ${quietContender}`, quiet, "bare"),
+  ]) as [Row, Row, Row, Row];
+  const times = timesAsLong(
+    flooded.map(({ commands }) => commands),
+    quiet.map(({ commands }) => commands),
+    0.99,
+  );
+  return [ours, bareBeside, { ...before, slowest: times ?? "too few rounds" }, bareBefore];
 }
 
 /** Each flood alone, to see which one it is that hurts. */
@@ -78,9 +115,9 @@ while time.monotonic() < end:
   print((time.perf_counter() - begun) * 1000)
 END`;
 
-async function bare({ installation, budgetMs }: Setting, { id }: Sandbox, name: string): Promise<Row> {
-  const printed = await installation.execute(id, starts((budgetMs * bareShare) / 1_000));
-  return rowOf(hostileTask, name, printed.trim().split("\n").map(Number));
+async function bare({ installation, budgetMs }: Setting, { id }: Sandbox): Promise<number[]> {
+  const printed = await installation.execute(id, starts((budgetMs * bareShare) / turns / 1_000));
+  return printed.trim().split("\n").map(Number);
 }
 
 const command = ({ installation }: Setting, { id }: Sandbox, name: string): Contender<"ms"> =>

@@ -13,6 +13,7 @@ import { session } from "./session.ts";
 import type { Scenario } from "./setting.ts";
 import { largeSnapshot, snapshot } from "./snapshot.ts";
 import { stream } from "./stream.ts";
+import { strongBesideStandard } from "./strong.ts";
 
 /** Those that are only measured when they are named, because what they prepare takes minutes, or they explain another one. */
 export const largeScenario = "snapshot-10GB";
@@ -20,7 +21,8 @@ export const memoryScenario = "memory";
 export const floodsScenario = "floods";
 export const scaleScenario = "scale";
 export const burstScenario = "burst";
-export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario, scaleScenario, burstScenario];
+export const strongScenario = "strong";
+export const longScenarios: readonly string[] = [largeScenario, memoryScenario, floodsScenario, scaleScenario, burstScenario, strongScenario];
 
 /** In the order in which they run: `list` starts without sandboxes. */
 export const scenarios = {
@@ -30,6 +32,7 @@ export const scenarios = {
   [floodsScenario]: floodsAlone,
   [scaleScenario]: scale,
   [burstScenario]: burst,
+  [strongScenario]: strongBesideStandard,
 } satisfies Record<string, Scenario>;
 
 export type ScenarioName = keyof typeof scenarios;
@@ -43,6 +46,7 @@ const seconds: Readonly<Record<ScenarioName, number>> = {
   [floodsScenario]: 60,
   [scaleScenario]: 40,
   [burstScenario]: 60,
+  [strongScenario]: 60,
 };
 
 export const allSecondsOf = (names: readonly ScenarioName[]): number => names.reduce((sum, name) => sum + seconds[name], 0);

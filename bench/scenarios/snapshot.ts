@@ -22,7 +22,7 @@ interface Size {
 }
 
 /** More than the largest takes, and its copy by Podman, which lies in the same storage. */
-const storageGB = 16;
+const roomy = { resources: { storage: 16 } };
 const writeTimeoutS = 300;
 
 export const snapshotTask = (size: string): string => `snapshot, ${size}`;
@@ -44,7 +44,7 @@ async function compareAll(setting: Setting, sizes: readonly Size[]): Promise<Row
   const unprepared = await Installation.start(withoutPool);
   try {
     const rows: Row[] = [];
-    for (const size of sizes) rows.push(...(await unprepared.withSandbox((other) => compare(setting, unprepared, other, size), storageGB)));
+    for (const size of sizes) rows.push(...(await unprepared.withSandbox((other) => compare(setting, unprepared, other, size), roomy)));
     return rows;
   } finally {
     await unprepared.stop();
@@ -81,7 +81,7 @@ async function compare(setting: Setting, unprepared: Installation, other: Sandbo
       ...pair(cloneTask(name), "clone", "podman commit, run -d"),
       rowOf(pauseTask(name), own, samples[own]?.pause.flat() ?? []),
     ];
-  }, storageGB);
+  }, roomy);
 }
 
 interface Made {

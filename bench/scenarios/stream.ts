@@ -51,22 +51,30 @@ async function compareAll(setting: Setting, sandbox: Sandbox, distant: Installat
   });
 }
 
+/** Milliseconds until all output of a command has come by the API. @throws {Error} if it is not whole */
+export async function streamOutput(installation: Installation, { id }: Sandbox): Promise<number> {
+  const options = ["--no-buffer", "--write-out", "%{stderr}%{size_download}", ...withJson({ command })];
+  const execute = curl(installation, `/v1/sandboxes/${id}/execute_async`, ...options);
+  const { ms, stdout, stderr } = await installation.agent.run(["sh", "-c", '"$@" | tail -c 64', "sh", ...execute]);
+  if (Number(stderr) < outputBytes || !stdout.endsWith('{"exit_code":0}\n'))
+    throw new Error(`the output stream is not whole: ${stderr} bytes, its end is ${stdout}`);
+  return ms;
+}
+
 /** @param file what is uploaded, where the commands of all installations can read it */
-function sandgate(name: string, installation: Installation, { id }: Sandbox, file: string): Contender<Metric> {
+function sandgate(name: string, installation: Installation, sandbox: Sandbox, file: string): Contender<Metric> {
   const { agent } = installation;
-  const target = `/v1/sandboxes/${id}`;
+  const target = `/v1/sandboxes/${sandbox.id}`;
   const query = `path=${encodeURIComponent(fileInside)}`;
-  const execute = curl(installation, `${target}/execute_async`, "--no-buffer", "--write-out", "%{stderr}%{size_download}", ...withJson({ command }));
   const upload = curl(installation, `${target}/upload?${query}`, ...withFile(file));
   const download = curl(installation, `${target}/download?${query}`, "--output", `${file}-sandgate`);
   return {
     name,
-    measure: async () => {
-      const output = await agent.run(["sh", "-c", '"$@" | tail -c 64', "sh", ...execute]);
-      if (Number(output.stderr) < outputBytes || !output.stdout.endsWith('{"exit_code":0}\n'))
-        throw new Error(`the output stream is not whole: ${output.stderr} bytes, its end is ${output.stdout}`);
-      return { output: output.ms, upload: await agent.time(upload), download: await agent.time(download) };
-    },
+    measure: async () => ({
+      output: await streamOutput(installation, sandbox),
+      upload: await agent.time(upload),
+      download: await agent.time(download),
+    }),
   };
 }
 

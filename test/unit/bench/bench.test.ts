@@ -9,6 +9,7 @@ import { certaintyOf } from "../../../bench/report.ts";
 import { areTight, compare, own, type Row, rowOf, rowsOf } from "../../../bench/rows.ts";
 import { rowsOfLoad } from "../../../bench/scenarios/burst.ts";
 import { createTask, fromNothing, withSharedIds } from "../../../bench/scenarios/create.ts";
+import { rowsOfTurns } from "../../../bench/scenarios/hostile.ts";
 import type { Estimate } from "../../../bench/statistics.ts";
 import { judge } from "../../../bench/targets.ts";
 import { seededRandom } from "../../helpers/random.ts";
@@ -184,6 +185,21 @@ test("of a burst it is known how many failed, and its time only if none did", ()
       [97, 0],
       [false, false, true],
     ],
+  );
+});
+
+test("beside floods, the slowest hundredth is told with its range, and where that has the border in it", () => {
+  /** Turns of 100 commands of 1 ms, of which two take these milliseconds. */
+  const turnsOf = (slow: readonly number[]) => slow.map((ms) => ({ commands: [...new Array<number>(98).fill(1), ms, ms], bare: [1] }));
+  const quiet = turnsOf([10, 10, 10, 10, 10, 10]);
+  const verdictOf = (slow: readonly number[]) => judge(rowsOfTurns(quiet, turnsOf(slow))).map(({ measured, met }) => [measured, met]);
+  assert.deepEqual(verdictOf([15, 15, 15, 15, 15, 15]), [["1.50 times (between 1.50 and 1.50)", true]]);
+  assert.deepEqual(verdictOf([30, 30, 30, 30, 30, 30]), [["3.00 times (between 3.00 and 3.00)", false]]);
+  assert.match(String(verdictOf([11, 12, 19, 21, 30, 31])[0]?.[0]), /, so not sure\)$/);
+  assert.deepEqual(
+    judge(rowsOfTurns(quiet.slice(1, 3), turnsOf([30, 30]))).map(({ measured }) => measured),
+    ["3.00 times"],
+    "two turns have no range",
   );
 });
 
