@@ -76,6 +76,7 @@ export class MemoryImages {
     const source = sandboxProcess(this.#worker.account, pid);
     const mounts = foreignMounts(pid);
     const dir = this.#folderOf(image);
+    this.#refuseExisting(image);
     mkdirSync(this.#dir, { recursive: true, mode: onlyRoot });
     await refuseWithoutRoom(this.#place, memoryOf(groupFolderOf(pid)));
     await mkdir(dir);
@@ -142,6 +143,7 @@ export class MemoryImages {
   /** Makes a new image of what a helper has sealed. @returns its size in bytes @throws {Refusal} nothing is left of it then */
   async import(image: number, identity: number, pipe: number): Promise<number> {
     const key = await readMemoryKey(this.#place.keyFile);
+    this.#refuseExisting(image);
     const here = await madeWith();
     const from = openWorkersPipe(this.#worker, pipe, "read");
     mkdirSync(this.#dir, { recursive: true, mode: onlyRoot });
@@ -149,7 +151,6 @@ export class MemoryImages {
     const work = join(this.#dir, `import-${process.pid}-${this.#serial++}`);
     await mkdir(work);
     try {
-      if (existsSync(this.#folderOf(image))) throw new Refusal("refused", `there is an image ${image} already`);
       const check = ({ made }: Pick<ImageRecord, "made">): void => refuseOther(made, here);
       const { mounts, made } = await unpack(from, work, { key, identity, place: this.#place, check });
       await writeRecord(work, { mounts, made, identity });
@@ -160,6 +161,11 @@ export class MemoryImages {
       from.destroy();
       await rm(work, { recursive: true, force: true });
     }
+  }
+
+  /** Before anything is made. One that comes later is not written over either: no folder is made or renamed where one with files is. */
+  #refuseExisting(image: number): void {
+    if (existsSync(this.#folderOf(image))) throw new Refusal("refused", `there is an image ${image} already`);
   }
 
   async #whole(image: number): Promise<Required<ImageRecord>> {

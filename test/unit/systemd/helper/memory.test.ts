@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rmdir, statfs, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rmdir, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { idsPerSandbox, parseReply, parseRequest } from "../../../../shared/privileged.ts";
@@ -16,6 +16,7 @@ import { commandsFor, waysOut } from "../../../../systemd/helper/memory/settle.t
 import { giveUsers, usersImage } from "../../../../systemd/helper/memory/users.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { temporaryFolder } from "../../../helpers/folder.ts";
+import { unifiedGroup } from "../../../helpers/unified-group.ts";
 import { until } from "../../../helpers/until.ts";
 
 const folder = fixture(temporaryFolder("memory", 0o700));
@@ -24,8 +25,6 @@ const ranges = [
   { owner: "worker", first: 1_000_000, count: idsPerSandbox },
   { owner: "worker", first: 3_000_000, count: 4 * idsPerSandbox },
 ];
-/** Where this machine has the groups of cgroup v2. */
-const unifiedGroups = (): string => /^\S+ (\S+) cgroup2 /m.exec(readFileSync("/proc/mounts", "utf8"))?.[1] ?? assert.fail("no cgroup v2");
 
 test("requests have numbers only, within bounds", () => {
   const ask = (fields: object) => parseRequest(JSON.stringify({ id: 1, ...fields }));
@@ -76,21 +75,21 @@ test("no image is begun that would leave its disk less than the floor, by what t
   await refuseWithoutRoom({ dir: folder.path, floorBytes: 0 }, 0);
   await assert.rejects(refuseWithoutRoom({ dir: folder.path, floorBytes: 0 }, 2 * bavail * bsize), { fault: "refused", message: /no room for it/ });
   await assert.rejects(refuseWithoutRoom({ dir: folder.path, floorBytes: 2 * bavail * bsize }, 0), { fault: "refused", message: /no room for it/ });
-  const group = await mkdtemp(join(unifiedGroups(), "memory-room-"));
-  await mkdir(join(group, "below"));
+  await using group = unifiedGroup("memory-room");
+  const below = join(group.path, "below");
+  await mkdir(below);
   const script = `x = bytearray(64 * 1024 ** 2); print("held", flush=True); import time; time.sleep(600)`;
   const child = spawn("python3", ["-c", script], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     await once(child.stdout, "data");
-    assert.equal(memoryOf(group), 0);
-    await writeFile(join(group, "below", "cgroup.procs"), String(child.pid));
-    assert.ok(memoryOf(group) >= 64 * 1024 ** 2, String(memoryOf(group)));
+    assert.equal(memoryOf(group.path), 0);
+    await writeFile(join(below, "cgroup.procs"), String(child.pid));
+    assert.ok(memoryOf(group.path) >= 64 * 1024 ** 2, String(memoryOf(group.path)));
   } finally {
     child.kill("SIGKILL");
     await once(child, "exit");
-    await until("the group is empty", async () => (await readFile(join(group, "below", "cgroup.procs"), "utf8")) === "");
-    await rmdir(join(group, "below"));
-    await rmdir(group);
+    await until("the group is empty", async () => (await readFile(join(below, "cgroup.procs"), "utf8")) === "");
+    await rmdir(below);
   }
 });
 
