@@ -5,16 +5,13 @@ import { newId } from "../../shared/util/ids.ts";
 import { type Answer, type Api, type Chunk, chunksOf, type ExecuteResult } from "../helpers/api.ts";
 import type { History, Told } from "./history.ts";
 import { type Attempt, Content, type Models, none, type SandboxModel, type SnapshotModel } from "./models.ts";
-import { between, oneOf, type Random } from "./plan.ts";
+import { between, type Random } from "./plan.ts";
+import { appending } from "./tokens.ts";
 
 const KiB = 1024;
 /** How often a client that can repeat a snapshot does so before it does anything else with the sandbox. */
 const triesMax = 4;
 const pauseMs = 1_000;
-const tokensFile = "/root/tokens";
-/** Appended in one write, so that tokens of commands that run at the same time stay whole. */
-export const appending = (token: string): string => `echo ${token} >> ${tokensFile}`;
-export const readingTokens = `cat ${tokensFile} 2>/dev/null; true`;
 
 export class Client {
   readonly name: string;
@@ -25,6 +22,8 @@ export class Client {
   readonly #models: Models;
   readonly #random: Random;
   #made = 0;
+  /** Which gateway was called last, by its place. */
+  lastAt = 0;
 
   constructor(name: string, { apis, history, models, random }: { apis: readonly Api[]; history: History; models: Models; random: Random }) {
     this.name = name;
@@ -173,7 +172,8 @@ export class Client {
   }
 
   get #api(): Api {
-    return oneOf(this.#random, this.#apis) as Api;
+    this.lastAt = between(this.#random, 0, this.#apis.length - 1);
+    return this.#apis[this.lastAt] as Api;
   }
 
   /** Half of the clients can repeat their calls. */
