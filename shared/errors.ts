@@ -104,12 +104,13 @@ const retryAfterDefaultS: Partial<Record<ErrorCode, number>> = {
   worker_lost: 2,
 };
 
-/** An error as sent over NATS and, without `retry_after_s`, in HTTP bodies. */
+/** An error as sent over NATS and, without `retry_after_s` and `refused`, in HTTP bodies. */
 export interface WireError {
   readonly code: ErrorCode;
   readonly message: string;
   readonly reason?: ErrorReason;
   readonly retry_after_s?: number;
+  readonly refused?: true;
 }
 
 /** Messages are cut to this length, whatever they quote, so that an error always fits into an answer. */
@@ -118,6 +119,7 @@ const messageCharsMax = 8_192;
 interface Details {
   readonly cause?: unknown;
   readonly retryAfterS?: number;
+  readonly refused?: true;
 }
 
 /** The only class of errors whose messages reach callers. */
@@ -128,6 +130,8 @@ export class SandgateError extends Error {
   readonly reason: ErrorReason | undefined;
   /** Whole seconds for the `Retry-After` header; present for every code that asks clients to come back. */
   readonly retryAfterS: number | undefined;
+  /** Whoever was asked has refused before it did anything, so that another may be asked. */
+  readonly isRefusal: boolean;
 
   constructor(code: Exclude<ErrorCode, ReasonedCode>, message: string, details?: Details);
   constructor(code: "forbidden", message: string, details: Details & { readonly reason: ReasonOf<"forbidden"> });
@@ -141,6 +145,7 @@ export class SandgateError extends Error {
     this.code = code;
     this.reason = options.reason;
     this.retryAfterS = options.retryAfterS ?? retryAfterDefaultS[code];
+    this.isRefusal = options.refused ?? false;
   }
 
   get status(): number {
@@ -149,11 +154,12 @@ export class SandgateError extends Error {
 
   toWire(): WireError {
     const reason = this.reason ? { reason: this.reason } : {};
-    return { code: this.code, message: this.message, ...reason, ...(this.retryAfterS ? { retry_after_s: this.retryAfterS } : {}) };
+    const refused = this.isRefusal ? { refused: true as const } : {};
+    return { code: this.code, message: this.message, ...reason, ...(this.retryAfterS ? { retry_after_s: this.retryAfterS } : {}), ...refused };
   }
 
-  static fromWire({ code, message, reason, retry_after_s }: WireError): SandgateError {
-    const details = { ...(reason ? { reason } : {}), ...(retry_after_s ? { retryAfterS: retry_after_s } : {}) };
+  static fromWire({ code, message, reason, retry_after_s, refused }: WireError): SandgateError {
+    const details = { ...(reason ? { reason } : {}), ...(retry_after_s ? { retryAfterS: retry_after_s } : {}), ...(refused ? { refused } : {}) };
     // The error's constructor has already checked that the code has its reason.
     return new SandgateError(...([code, message, details] as ConstructorParameters<typeof SandgateError>));
   }

@@ -7,7 +7,8 @@ const shown = (id: string): string => id.slice(0, 64);
 export const errors = {
   /** The worker at the other end of a stream: how far what ran there got is not known. */
   workerLost: () => new SandgateError("worker_lost", "the worker was lost while the call ran"),
-  stopping: (part: "gateway" | "worker") => new SandgateError("unavailable", `the ${part} is shutting down`),
+  stopping: (part: "gateway" | "worker", details: { readonly refused?: true } = {}) =>
+    new SandgateError("unavailable", `the ${part} is shutting down`, details),
   clientGone: () => new SandgateError("unavailable", "the client went away"),
   sandboxNotRunning: (status: string) => new SandgateError("conflict", `the sandbox is not running, it is in state "${status}"`),
   /** A passing state, as that of a worker that restarts. */

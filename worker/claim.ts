@@ -34,6 +34,16 @@ export class ClaimRefused extends Error {
   override name = "ClaimRefused";
 }
 
+/** An operator has given up the worker, with its sandboxes. */
+export class WorkerForgotten extends ClaimRefused {}
+
+/** Why a claim is lost. */
+export interface Loss {
+  readonly why: string;
+  /** Whether an operator has given up the worker; else another process goes on with its sandboxes. */
+  readonly isForgotten: boolean;
+}
+
 export class Claim {
   readonly epoch: number;
   readonly #bucket: BucketWriter<WorkerClaim>;
@@ -43,7 +53,7 @@ export class Claim {
   /** Of the claim as this process has written it last. */
   #revision: number;
   #confirming: Promise<void> | undefined;
-  #onLost: (why: string) => void = () => {};
+  #onLost: (loss: Loss) => void = () => {};
   /** How often the connection was lost. */
   #outages = 0;
   /** The doubts that a look has settled. */
@@ -60,7 +70,7 @@ export class Claim {
     bus.onLost(() => this.#outages++);
   }
 
-  /** Claims the id. @throws {ClaimRefused} when it is another machine's or was forgotten, {SandgateError} `unavailable`. */
+  /** Claims the id. @throws {ClaimRefused} when it is another machine's, {WorkerForgotten}, {SandgateError} `unavailable`. */
   static async take(bus: Bus, claimant: Claimant): Promise<Claim> {
     const bucket = await BucketWriter.bind(bus, buckets.workers, checker(WorkerClaim));
     const { workerId } = claimant;
@@ -74,8 +84,8 @@ export class Claim {
     }
   }
 
-  /** Looks at the claim from now on. Returns a function that ends this. @param onLost is told why the id is no longer this process's */
-  watch(log: Logger, onLost: (why: string) => void): () => void {
+  /** Looks at the claim from now on. Returns a function that ends this. @param onLost is told when the id is no longer this process's */
+  watch(log: Logger, onLost: (loss: Loss) => void): () => void {
     this.#onLost = onLost;
     const timer = every(lookMs, log, "the claim to the worker's id could not be read", () => this.#watched());
     return () => clearInterval(timer);
@@ -137,7 +147,7 @@ export class Claim {
     const lost = found && !isFormer ? lossOf(workerId, this.#claimed, found.value) : undefined;
     if (lost !== undefined) {
       this.#onLost(lost);
-      throw new SandgateError("unavailable", "the worker is gone or restarting", { cause: new Error(lost) });
+      throw new SandgateError("unavailable", "the worker is gone or restarting", { cause: new Error(lost.why) });
     }
     // The storage has lost it, as it has lost the entries, which are written again as well.
     const revision = found?.revision ?? (await this.#bucket.create(workerId, this.#claimed));
@@ -159,7 +169,7 @@ function possibleClaim(claimant: Claimant, found: WorkerClaim | undefined): Work
 /** What a claim becomes by the start of a process. @throws {ClaimRefused}. */
 function nextClaim({ workerId, home, peer }: Claimant, found: WorkerClaim | undefined): WorkerClaim {
   const isOwn = found === undefined || found.home === home.id;
-  if (isOwn && found?.forgotten_at_ms !== undefined) throw new ClaimRefused(wasForgotten(workerId, found.forgotten_at_ms));
+  if (isOwn && found?.forgotten_at_ms !== undefined) throw new WorkerForgotten(wasForgotten(workerId, found.forgotten_at_ms));
   if (!isOwn && found.forgotten_at_ms === undefined) throw new ClaimRefused(isAnothers(workerId, home, found));
   return { home: home.id, epoch: (found?.epoch ?? 0) + 1, peer, claimed_at_ms: Date.now() };
 }
@@ -168,11 +178,11 @@ function nextClaim({ workerId, home, peer }: Claimant, found: WorkerClaim | unde
 const isEarlier = (found: WorkerClaim, own: WorkerClaim): boolean => found.forgotten_at_ms === undefined && found.home === own.home && found.epoch < own.epoch;
 
 /** Why a claim is lost; undefined if it is not. */
-function lossOf(workerId: string, own: WorkerClaim, found: WorkerClaim): string | undefined {
-  if (found.forgotten_at_ms !== undefined) return wasForgotten(workerId, found.forgotten_at_ms);
+function lossOf(workerId: string, own: WorkerClaim, found: WorkerClaim): Loss | undefined {
+  if (found.forgotten_at_ms !== undefined) return { why: wasForgotten(workerId, found.forgotten_at_ms), isForgotten: true };
   if (found.peer === own.peer) return undefined;
   const where = found.home === own.home ? "" : " on another machine";
-  return `another process${where} has taken the place of this worker (${workerId}) on ${timeOf(found.claimed_at_ms)}`;
+  return { why: `another process${where} has taken the place of this worker (${workerId}) on ${timeOf(found.claimed_at_ms)}`, isForgotten: false };
 }
 
 const wasForgotten = (workerId: string, atMs: number): string =>

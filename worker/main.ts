@@ -11,7 +11,7 @@ import { createLogger } from "../shared/util/log.ts";
 import { ServiceManager } from "../shared/util/service-manager.ts";
 import { settleMemory } from "../shared/util/settle.ts";
 import { Shutdown, stopOnRequest } from "../shared/util/shutdown.ts";
-import { type Claim, ClaimRefused } from "./claim.ts";
+import { type Claim, ClaimRefused, WorkerForgotten } from "./claim.ts";
 import { connect, type Ground, makeSandboxes, openDisk, openFiles, openRecords, openRuntime, openStorages } from "./compose.ts";
 import type { WorkerContext } from "./context.ts";
 import { drain } from "./drain.ts";
@@ -33,13 +33,17 @@ import { StallWatch } from "./stall.ts";
 
 /** EX_CONFIG of sysexits.h: another start would fail in the same way. */
 const exitConfig = 78;
+const exitFailure = 1;
 
 async function main(): Promise<void> {
   const manager = new ServiceManager(takeServiceVariables());
   const ground = await layGround();
   const { log, shutdown } = ground;
   const disk = await openDisk(ground);
-  const buses = await connect(ground);
+  const buses = await connect(ground).catch(async (error: unknown) => {
+    if (error instanceof WorkerForgotten) await endGivenUp(ground);
+    throw error;
+  });
   shutdown.onStop("claim", endWhenReplaced(ground, buses.claim));
   const records = await openRecords(ground, disk, buses);
   const runtime = await openRuntime(ground);
@@ -95,12 +99,27 @@ async function layGround(): Promise<Ground> {
   return { config, log, shutdown, workerId, home: workerHome(dataDir), dataDir, host, stalls: new StallWatch() };
 }
 
-/** Ends this process at once when its id is no longer its own: nothing here may be done any more, not even an orderly stop. */
+/**
+ * Ends this process at once when its id is no longer its own: nothing here may be done any more, not even an orderly stop. That of
+ * a worker that was forgotten is started again, and then ends what runs in its sandboxes, which nothing else brings back any more.
+ */
 function endWhenReplaced({ log }: Ground, claim: Claim): () => void {
-  return claim.watch(log, (why) => {
+  return claim.watch(log, ({ why, isForgotten }) => {
     log.fatal({ event: "claim_lost" }, why);
-    process.exit(exitConfig);
+    process.exit(isForgotten ? exitFailure : exitConfig);
   });
+}
+
+/** Removes the containers of sandboxes that an operator has given up, which nobody could end any more. Their files stay. */
+async function endGivenUp(ground: Ground): Promise<void> {
+  const { workerId, shutdown, log } = ground;
+  await untilAbandonedEnd(workerId);
+  const { podman } = await openRuntime(ground);
+  await podman.endUnknown();
+  const containers = await podman.list();
+  for (const { containerId } of containers) await podman.remove(containerId);
+  log.warn({ event: "sandboxes_ended", containers: containers.length }, "this worker was given up with its sandboxes: their containers are removed");
+  await shutdown.stop("forgotten");
 }
 
 /** Reconciles records, files and containers with what the previous process left. */
@@ -122,5 +141,5 @@ main().catch((error: unknown) => {
   const isFinal = error instanceof ConfigError || error instanceof HostUnfit || error instanceof ClaimRefused;
   if (isFinal) log.fatal({ event: "config" }, error.message);
   else log.fatal({ err: error, cause: error instanceof SandgateError ? error.cause : undefined }, "the worker could not start");
-  process.exit(isFinal ? exitConfig : 1);
+  process.exit(isFinal ? exitConfig : exitFailure);
 });

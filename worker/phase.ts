@@ -19,9 +19,9 @@ export class Phase {
   }
 }
 
-/** The refusal is counted. @throws {SandgateError} `unavailable` */
+/** For the beginning of a call, before anything is done. The refusal is counted. @throws {SandgateError} `unavailable` */
 export function refuseUnlessServing({ phase, counters }: { readonly phase: Phase; readonly counters: Counters }): void {
   if (phase.isServing) return;
   counters.refuse("draining");
-  throw errors.stopping("worker");
+  throw errors.stopping("worker", { refused: true });
 }

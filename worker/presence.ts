@@ -27,6 +27,7 @@ export function describeWorker({
       ...(store.cordoned ? { cordoned: true } : {}),
       ...(host.hasStrong ? { strong: true } : {}),
       accepts: phase.isServing && !store.cordoned && hasRoom,
+      ...(usage.diskShortage() === undefined ? {} : { disk_full: true }),
       images: images.keys.slice(0, imageKeysMax),
       sandboxes: sandboxes.size,
       sandboxes_max: config.sandboxesMax,

@@ -1,4 +1,4 @@
-/** Calls to workers: choice of worker, timeouts, and errors when a worker is gone. A call is never sent twice. */
+/** Calls to workers: choice of worker, timeouts, and errors when a worker is gone. A call is never carried out twice. */
 
 import { askWithin } from "../../shared/bus/calls.ts";
 import { type Asked, type Reply, timeoutOf, type WorkerVerb } from "../../shared/bus/contract/contract.ts";
@@ -105,19 +105,19 @@ export class Dispatcher {
     return { memoryBytes: memory * bytesPerMiB, image: attempt(() => imageWanted(image, this.#settings)), seed: reservation_id };
   }
 
-  /** Calls the first candidate. Tries the next one only if the call certainly never reached the previous one. */
+  /** Calls the first candidate. Tries the next one only if the previous one has certainly done nothing. @throws {SandgateError} the last refusal */
   async #askFirst<V extends "create" | "restore">(candidates: readonly PresentWorker[], wanted: Wanted, verb: V, request: Asked<V>): Promise<Reply<V>> {
-    let unreached: unknown = new SandgateError("unavailable", "no worker is there");
+    let refusal: unknown = new SandgateError("unavailable", "no worker is there");
     for (const candidate of candidates) {
       try {
         this.#placements.note(candidate.worker, wanted);
         return await this.call(refOf(candidate), verb, request);
       } catch (error) {
-        if (!(error instanceof NoResponder)) throw error;
-        unreached = error;
+        if (!(error instanceof NoResponder) && !(error instanceof SandgateError && error.isRefusal)) throw error;
+        refusal = error;
       }
     }
-    throw unreached;
+    throw refusal;
   }
 
   /** How long to wait for a reply, in milliseconds. */

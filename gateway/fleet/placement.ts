@@ -79,20 +79,20 @@ const localityFactor = 8;
 const aboutEqual = 0.1;
 
 /**
- * Workers that accept sandboxes, best first. A local image can only be on some; a worker without enough memory comes last; the
- * others by free memory per sandbox, counting the new one, by load, and by whether they have its image.
+ * Workers that accept sandboxes, best first. A local image can only be on some; workers without disk space or enough memory come
+ * last; the others by free memory per sandbox, counting the new one, by load, and by whether they have its image.
  */
 export function rankWorkers(workers: readonly PresentWorker[], wanted: Wanted, placements = new Placements()): PresentWorker[] {
   const ranked = workers
     .filter(({ worker }) => worker.accepts)
     .map((one) => {
       const placed = placements.of(one.worker);
-      const { memory_free_bytes, sandboxes, load_per_cpu, images = [] } = one.worker;
+      const { memory_free_bytes, disk_full = false, sandboxes, load_per_cpu, images = [] } = one.worker;
       const bytes = memory_free_bytes - placed.bytes;
       const hasImage = wanted.image !== undefined && images.includes(wanted.image.key);
       const room = Math.max(bytes, 0) / (sandboxes + placed.sandboxes + 1) / (1 + load_per_cpu);
       const score = room * (hasImage ? localityFactor : 1) * (1 + aboutEqual * fractionOf(`${wanted.seed} ${one.worker.id}`));
-      return { one, order: [Number(hasImage && wanted.image?.isLocal), Number(bytes >= wanted.memoryBytes), score] };
+      return { one, order: [Number(hasImage && wanted.image?.isLocal), Number(!disk_full), Number(bytes >= wanted.memoryBytes), score] };
     });
   const compare = (a: readonly number[], b: readonly number[]): number => a.map((each, index) => (b[index] ?? 0) - each).find((each) => each !== 0) ?? 0;
   return ranked.sort((a, b) => compare(a.order, b.order)).map(({ one }) => one);

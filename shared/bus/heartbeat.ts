@@ -68,6 +68,8 @@ export const Presence = Type.Object({
       /** Whether it can run strong sandboxes. */
       strong: Type.Optional(Type.Boolean()),
       accepts: Type.Boolean(),
+      /** It has no disk space for new sandboxes. It accepts them all the same, to say so where no other worker is there. */
+      disk_full: Type.Optional(Type.Boolean()),
       host: Type.Array(HostCheck),
     }),
   ),

@@ -51,6 +51,11 @@ export class TestProcess {
     return this.#child?.exitCode === null && this.#child.signalCode === null ? this.#readyLine : undefined;
   }
 
+  /** How it ended last by itself; null while it runs, or when it was killed. */
+  get exitCode(): number | null {
+    return this.#child?.exitCode ?? null;
+  }
+
   /** Starts the process and resolves when it is ready. */
   async start(): Promise<void> {
     const { argv, env, cwd, name, serve } = this.spec;

@@ -175,18 +175,17 @@ async function refuseAbandoned({ bus }: WorkerContext, { peer, reservation_id }:
   if (ids.length === 0) throw new SandgateError("unavailable", "nobody waits for this sandbox any more");
 }
 
-/** @throws {SandgateError} `unavailable`, `insufficient_storage`; the refusal is counted. */
+/** For the beginning of a call, before anything is done. The refusal is counted. @throws {SandgateError} `unavailable`, `insufficient_storage` */
 export function refuseWhenFull(context: WorkerContext): void {
   const { sandboxes, store, config, usage, counters } = context;
-  const refuse = (reason: Refusal, error: SandgateError): never => {
+  const refuse = (reason: Refusal, message: string, code: "unavailable" | "insufficient_storage" = "unavailable"): never => {
     counters.refuse(reason);
-    throw error;
+    throw new SandgateError(code, message, { refused: true });
   };
-  if (store.cordoned) refuse("cordoned", new SandgateError("unavailable", "the worker takes no new sandboxes"));
+  if (store.cordoned) refuse("cordoned", "the worker takes no new sandboxes");
   refuseUnlessServing(context);
-  if (sandboxes.size >= config.sandboxesMax) refuse("sandboxes", new SandgateError("unavailable", "the worker has no room for another sandbox"));
-  if (usage.host.memoryFreeBytes < config.memoryFloorBytes)
-    refuse("memory", new SandgateError("unavailable", "the worker has too little free memory for another sandbox"));
+  if (sandboxes.size >= config.sandboxesMax) refuse("sandboxes", "the worker has no room for another sandbox");
+  if (usage.host.memoryFreeBytes < config.memoryFloorBytes) refuse("memory", "the worker has too little free memory for another sandbox");
   const shortage = usage.diskShortage();
-  if (shortage) refuse("disk", new SandgateError("insufficient_storage", shortage));
+  if (shortage) refuse("disk", shortage, "insufficient_storage");
 }

@@ -73,15 +73,20 @@ test("a process whose place another has taken carries out nothing any more, and 
   await usable(api, sandbox);
 });
 
-test("a worker that was forgotten does not come back, and neither do its sandboxes", async () => {
+test("a worker that was forgotten does not come back, and neither do its sandboxes, in which nothing runs any more", async () => {
   expectError(await api.call("DELETE", `/v1/admin/workers/${workerId}`), "conflict");
-  await worker.kill9();
+  worker.signal("SIGSTOP");
   const forgotten = await until("its end is known", async () => {
     const answer = await api.call("DELETE", `/v1/admin/workers/${workerId}`);
     return answer.status === 200 && answer.body;
   });
   assert.equal(forgotten.forgotten_sandboxes, 1);
+  worker.signal("SIGCONT");
+  await until("its end", () => worker.exitCode !== null);
+  assert.equal(worker.exitCode, 1, "it is to be started again");
+  assert.equal((await stack.containers()).length, 1);
   await assert.rejects(worker.start(), refused(`an operator has forgotten this worker \\(${workerId}\\) on`));
+  assert.deepEqual(await stack.containers(), []);
   assert.deepEqual(await ofWorker(), []);
   expectError(await api.call("GET", `/v1/sandboxes/${sandbox}`), "not_found");
   expectError(await api.call("DELETE", `/v1/admin/workers/${workerId}`), "not_found");

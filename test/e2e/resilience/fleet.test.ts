@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
+import { expectError } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
-import { answers, assertUnavailable, listOf, plain, usable } from "../../helpers/resilience.ts";
+import { answers, assertUnavailable, listOf, plain, usable, withSettings } from "../../helpers/resilience.ts";
+import { openSnapshotBucket, SnapshotCalls } from "../../helpers/snapshots.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -39,6 +41,33 @@ test("logs of both workers are merged, newest first", async () => {
     [first, second, first],
   );
   assert.ok(body.total >= 3);
+});
+
+test("what a worker without disk space refuses, the other one makes; where there is no other, the refusal is told", async () => {
+  const [first] = ids as [string, string];
+  const calls = new SnapshotCalls(api);
+  await using bucket = await openSnapshotBucket(stack.natsUrl);
+  const { id: snapshot } = await calls.take(first);
+  await until("it is archived", async () => (await bucket.read(snapshot))?.archived === "done");
+  const [worker, other] = stack.workers;
+  assert.ok(worker && other);
+  await worker.kill9();
+  await using full = withSettings(worker, { SANDGATE_DISK_FLOOR_BYTES: String(1024 ** 4) });
+  await full.start();
+  await usable(api, first);
+  const made = [...(await Promise.all(Array.from({ length: 4 }, () => api.create()))), (await calls.restored(snapshot)).id];
+  for (const id of made) {
+    assert.equal(await workerIdOf(id), other.spec.env.SANDGATE_WORKER_ID);
+    await api.delete(id);
+  }
+  await other.kill9();
+  const refused = { code: "insufficient_storage", message: "the host has too little free disk space" } as const;
+  await until("it is the only one", async () => (await workers()).length === 1);
+  expectError(await api.call("POST", "/v1/sandboxes/create", { image: "default" }), refused.code, refused.message);
+  await other.start();
+  await full.kill9();
+  await worker.start();
+  for (const id of ids) await usable(api, id);
 });
 
 test("the death of one worker leaves the sandboxes of the other usable, and new ones go there", async () => {

@@ -42,6 +42,11 @@ test("an error that travelled over the bus is the same error", () => {
     assert.deepEqual([arrived.code, arrived.message, arrived.reason, arrived.retryAfterS], [code, `about ${code}`, reason, 7]);
     assert.deepEqual(JSON.parse(JSON.stringify(arrived.toWire())), wire);
   }
+  for (const refused of [{}, { refused: true }] as const) {
+    const wire = new SandgateError("conflict", "busy", refused).toWire();
+    assert.deepEqual(wire, { code: "conflict", message: "busy", ...refused });
+    assert.equal(SandgateError.fromWire(wire).isRefusal, "refused" in refused);
+  }
   const secretive = new SandgateError("not_found", "gone", { reason: "no_such_file", cause: new Error("secret") });
   assert.deepEqual(secretive.toWire(), { code: "not_found", message: "gone", reason: "no_such_file" });
 });

@@ -8,7 +8,7 @@ import type { Bus } from "../../../shared/bus/nats.ts";
 import { buckets, peers } from "../../../shared/bus/subjects.ts";
 import { checker } from "../../../shared/schemas/validate.ts";
 import { newId } from "../../../shared/util/ids.ts";
-import { Claim, ClaimRefused } from "../../../worker/claim.ts";
+import { Claim, ClaimRefused, type Loss, WorkerForgotten } from "../../../worker/claim.ts";
 import { entryOf } from "../../../worker/sandboxes/registry.ts";
 import { StallWatch } from "../../../worker/stall.ts";
 import { OwnEntries } from "../../../worker/store/entries.ts";
@@ -41,9 +41,9 @@ const forget = (): Promise<void> =>
     throw new Error("there is a newer claim");
   });
 
-/** Why a claim is lost, once its process has looked. */
-async function lossOf(claim: Claim): Promise<string> {
-  const lost = Promise.withResolvers<string>();
+/** How a claim is lost, once its process has looked. */
+async function lossOf(claim: Claim): Promise<Loss> {
+  const lost = Promise.withResolvers<Loss>();
   const stop = claim.watch(quiet, lost.resolve);
   return lost.promise.finally(stop);
 }
@@ -52,7 +52,9 @@ test("each start on the same machine raises the epoch, and the process before it
   const first = await take("a");
   const second = await take("a");
   assert.deepEqual([first.epoch, second.epoch], [1, 2]);
-  assert.match(await lossOf(first), /^another process has taken the place of this worker \(w1\)/);
+  const { why, isForgotten } = await lossOf(first);
+  assert.match(why, /^another process has taken the place of this worker \(w1\)/);
+  assert.equal(isForgotten, false);
   await second.sure();
   assert.equal((await bucket.read("w1"))?.home, "a");
 });
@@ -64,7 +66,7 @@ test("a claim from before, as a restored backup has it, takes nothing from the p
   const bus = await nats.connect();
   const second = await take("a", bus);
   await bucket.change("w1", () => former);
-  const stop = second.watch(quiet, assert.fail);
+  const stop = second.watch(quiet, ({ why }) => assert.fail(why));
   await until("its own claim is there again", async () => (await bucket.read("w1"))?.epoch === 2);
   stop();
   await second.sure();
@@ -93,8 +95,12 @@ test("a forgotten worker stops, cannot start again on its machine, and leaves it
   assert.ok(claims.has("w1") && claims.admits({ id: "w1", epoch: 1 }));
   await forget();
   assert.deepEqual([claims.has("w1"), claims.admits({ id: "w1", epoch: 1 }), claims.admits({ id: "w1" })], [false, false, false]);
-  assert.match(await lossOf(first), /^an operator has forgotten this worker \(w1\) on 2/);
-  await assert.rejects(take("a"), /^ClaimRefused: an operator has forgotten this worker \(w1\) on 2.*its sandboxes were given up/);
+  const { why, isForgotten } = await lossOf(first);
+  assert.match(why, /^an operator has forgotten this worker \(w1\) on 2/);
+  assert.equal(isForgotten, true);
+  const refused = take("a");
+  await assert.rejects(refused, WorkerForgotten);
+  await assert.rejects(refused, /an operator has forgotten this worker \(w1\) on 2.*its sandboxes were given up/);
   const other = await take("b");
   assert.equal(other.epoch, 2);
   await claims.caughtUp();
@@ -129,14 +135,14 @@ test("after an outage a process is sure of its id only when it has read its clai
   await claim.sure();
   await take("a");
   await claim.sure(); // Nothing has happened that would make it doubt; its next look tells it.
-  assert.match(await lossOf(claim), /another process/);
+  assert.match((await lossOf(claim)).why, /another process/);
 });
 
 test("a claim that the storage has lost is made again as it was", async () => {
   await take("a");
   const claim = await take("a");
   await bucket.delete("w1");
-  const stop = claim.watch(quiet, assert.fail);
+  const stop = claim.watch(quiet, ({ why }) => assert.fail(why));
   await until("the claim", async () => (await bucket.read("w1"))?.epoch === 2);
   stop();
 });

@@ -22,6 +22,14 @@ test("more free memory, fewer sandboxes and less load come first", () => {
   assert.deepEqual(ranked(worker("busy", { load_per_cpu: 4 }), worker("idle")), ["idle", "busy"]);
 });
 
+test("a worker without disk space comes last, however much memory it has", () => {
+  const full = worker("full", { disk_full: true, memory_free_bytes: 64 * GiB });
+  const [small, big] = [worker("small", { memory_free_bytes: GiB }), worker("big")];
+  const ids = rankWorkers([full, small, big], { ...any, memoryBytes: 2 * GiB }).map(({ worker: { id } }) => id);
+  assert.deepEqual(ids, ["big", "small", "full"]);
+  assert.deepEqual(ranked(full), ["full"], "alone, it says itself why it refuses");
+});
+
 test("a worker without enough memory for a sandbox comes after those that have it", () => {
   const [small, busy] = [worker("small", { memory_free_bytes: GiB }), worker("busy", { sandboxes: 40 })];
   const first = (memoryBytes: number): string | undefined => rankWorkers([small, busy], { ...any, memoryBytes })[0]?.worker.id;
