@@ -28,6 +28,7 @@ export class NpmStart implements AsyncDisposable {
   readonly settings: Readonly<Record<string, string>>;
   #starter: ChildProcess | undefined;
   #workerId = "";
+  #said = "";
 
   private constructor(instance: Instance, port: number, settings: Readonly<Record<string, string>>) {
     this.instance = instance;
@@ -54,21 +55,27 @@ export class NpmStart implements AsyncDisposable {
     return readFileSync(this.instance.paths.apiKey, "utf8").trim();
   }
 
+  /** What it said at its last start that its host has (✓) or lacks (!): name, value and note of each check. */
+  checks(mark: "✓" | "!"): string[][] {
+    const lines = this.#said.split("\n").filter((line) => line.startsWith(`  ${mark} `));
+    return lines.map((line) => line.slice(4).split(/ {2,}/));
+  }
+
   /** Resolves with the supervisor when everything is ready. */
-  async start(): Promise<ProcessId> {
+  async start(changes: Readonly<Record<string, string>> = {}): Promise<ProcessId> {
     await borrowDefaultImage(this.instance);
     const own = Object.entries(process.env).filter(([name]) => !name.startsWith("SANDGATE_"));
-    const env = { ...Object.fromEntries(own), ...this.settings };
+    const env = { ...Object.fromEntries(own), ...this.settings, ...changes };
     const child = spawn("/bin/sh", [join(appDir, "systemd/start")], { env, stdio: ["ignore", "pipe", "pipe"] });
     this.#starter = child;
-    let said = "";
-    for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes: Buffer) => (said += bytes));
-    const ended = once(child, "exit").then(() => Promise.reject(new Error(`npm start ended:\n${said}`)));
+    this.#said = "";
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text: string) => (this.#said += text));
+    const ended = once(child, "exit").then(() => Promise.reject(new Error(`npm start ended:\n${this.#said}`)));
     ended.catch(() => {});
-    const ready = until("npm start is ready", () => said.includes("Sandgate is ready."), startMs);
-    await Promise.race([ready.catch((error: Error) => Promise.reject(new Error(`${error.message}\n${said}`))), ended]);
+    const ready = until("npm start is ready", () => this.#said.includes("Sandgate is ready."), startMs);
+    await Promise.race([ready.catch((error: Error) => Promise.reject(new Error(`${error.message}\n${this.#said}`))), ended]);
     const supervisor = identify(child.pid ?? 0);
-    if (!supervisor) throw new Error(`npm start has ended:\n${said}`);
+    if (!supervisor) throw new Error(`npm start has ended:\n${this.#said}`);
     this.#workerId = readFileSync(join(this.instance.paths.supervisor, "worker-id"), "utf8").trim();
     return supervisor;
   }

@@ -24,6 +24,12 @@ const npm = await fixture(
 
 test("all parts end by themselves when their supervisor is killed, with work in progress, and the next start has the sandbox and the volume again", async () => {
   let supervisor = await npm.start();
+  // Root can have everything.
+  if (process.getuid?.() === 0) assert.deepEqual(npm.checks("!"), []);
+  assert.deepEqual(
+    npm.checks("✓").find(([name]) => name === "volume"),
+    ["volume", npm.instance.paths.volume],
+  );
   const client = new Sandgate({ baseUrl: npm.url, apiKey: npm.apiKey });
   const sandbox = await client.sandboxes.create({ image: "default", name: "survivor" });
   await sandbox.upload("/root/kept", "as it was");
@@ -65,4 +71,17 @@ test("all parts end by themselves when their supervisor is killed, with work in 
   assert.deepEqual(npm.parts(), []);
   assert.equal(mountAt(volume), undefined, "it is unmounted at the end");
   assert.ok(existsSync(volumeImage) && !existsSync(join(volume, "kept")));
+});
+
+test("what is turned off is said at the start, each with its reason", async () => {
+  const supervisor = await npm.start({ SANDGATE_VOLUME: "none", SANDGATE_CONTROL_GROUPS: "none" });
+  const lacking = npm.checks("!");
+  const noteOf = (wanted: string): string | undefined => lacking.find(([name]) => name === wanted)?.at(-1);
+  assert.equal(noteOf("volume"), "turned off by SANDGATE_VOLUME; the size of sandboxes is watched, and snapshots copy files");
+  for (const name of ["storage_limit", "user_ids"]) assert.equal(noteOf(name), "needs the volume and its helper", name);
+  // Where systemd delegates groups, Podman has them all the same.
+  for (const name of existsSync("/run/systemd/system") ? [] : ["memory_limit", "cpu_limit", "pids_limit"])
+    assert.equal(noteOf(name), "no control groups: turned off by SANDGATE_CONTROL_GROUPS", name);
+  signalProcess(supervisor, "SIGTERM");
+  await until("it has stopped", () => !isRunning(supervisor), startMs);
 });

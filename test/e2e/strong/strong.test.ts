@@ -26,7 +26,7 @@ const id = await sandboxes.make(strong);
 
 const output = async (command: string, sandbox = id): Promise<string> => (await api.execute(sandbox, command)).stdout;
 /** Whether gVisor's kernel answers: its log says so. */
-const isStrong = async (sandbox: string): Promise<boolean> => (await output("dmesg", sandbox)).includes("Starting gVisor...");
+const isStrong = async (sandbox: string, of = api): Promise<boolean> => (await of.execute(sandbox, "dmesg")).stdout.includes("Starting gVisor...");
 const usable = (sandbox = id): Promise<boolean> =>
   until("it is usable again", async () => (await api.execute(sandbox, "echo usable").catch(() => undefined))?.stdout === "usable\n");
 /** Host processes of a sandbox, by its control groups. */
@@ -237,6 +237,28 @@ test("an installation whose sandboxes must be strong makes none where they canno
     [status, { ...body.error, message: "", request_id: "" }],
     [422, { code: "unprocessable", reason: "not_supported", message: "", request_id: "" }],
   );
+});
+
+test("an installation whose sandboxes must be strong makes all of them so, however they are made, and keeps none waiting", async () => {
+  await using strict = await startStack({ name: "strict", settings: { SANDGATE_ISOLATION: "strong", SANDGATE_POOL_SIZE: "2" } });
+  const of = new Api(strict);
+  const make = async (path: string, body: object): Promise<Isolated> => {
+    const answer = await of.call<Isolated & { sandbox?: Isolated }>("POST", path, body);
+    assert.equal(answer.status, 201, JSON.stringify(answer.body));
+    return answer.body.sandbox ?? answer.body;
+  };
+  const created = await make("/v1/sandboxes/create", { image: "default" });
+  const { body: snapshot } = await of.call<Snapshot>("POST", `/v1/sandboxes/${created.id}/snapshot`, {});
+  const made = [
+    created,
+    await make("/v1/sandboxes/create", { image: "default", isolation: "standard" }),
+    await make(`/v1/snapshots/${snapshot.id}/restore`, {}),
+    await make(`/v1/sandboxes/${created.id}/clone`, {}),
+  ];
+  for (const { id: each, isolation } of made) assert.deepEqual([isolation, await isStrong(each, of)], ["strong", true]);
+  // Those that wait are standard ones, and would be there by now.
+  const containers = (await strict.containers()).map(({ sandboxId }) => sandboxId);
+  assert.deepEqual(containers.sort(), made.map((sandbox) => sandbox.id).sort());
 });
 
 test("nothing is left of a deleted sandbox", async () => {
