@@ -22,6 +22,7 @@ import { podmanConfiguration } from "./podman-configuration.ts";
 import { instanceDirectory, runtimeDirectory } from "./runtime-directory.ts";
 import { ensure } from "./step.ts";
 import { sandboxIds, subordinateIds } from "./subordinate-ids.ts";
+import { userManager } from "./user-manager.ts";
 import { userNamespaces } from "./user-namespaces.ts";
 import { prepareVolume, whyNoVolume } from "./volume.ts";
 
@@ -42,6 +43,7 @@ export async function prepareMachine(config: Config, terminal: Terminal, signal:
   if (hasWorker && config.isolation === "strong") await ensure(gvisorPackage(config, administrator), terminal);
   await ensure(serviceAccounts(config, administrator), terminal);
   const accounts = await findAccounts(config);
+  if (hasWorker && starter === "systemd") await ensure(userManager(accounts.worker), terminal);
   const hasMoreIds = hasWorker && (await prepareAccount(accounts.worker, config, administrator, terminal));
   const planned = instanceOf(config, accounts, starter);
   await ensure(formerOwner(planned), terminal);

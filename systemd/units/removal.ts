@@ -10,6 +10,7 @@ import { Terminal } from "../base/terminal.ts";
 import { findAccounts } from "../setup/account.ts";
 import { createAdministrator } from "../setup/administrator.ts";
 import { removeControlGroups } from "../setup/control-groups.ts";
+import { removeUserManagerFile } from "../setup/user-manager.ts";
 import { profileFile } from "../setup/user-namespaces.ts";
 import { keepStartOut } from "../supervisor/alone.ts";
 import { unmount } from "../volume/unmount.ts";
@@ -43,6 +44,7 @@ export async function removal(purge: boolean): Promise<Task[]> {
         await quietly("systemctl", "stop", `user@${worker.uid}.service`);
         await quietly("systemctl", "stop", `user-runtime-dir@${worker.uid}.service`);
         await unprotectHost(worker);
+        await removeUserManagerFile(worker);
         // Those of cgroup v1, which no service manager removes.
         await removeControlGroups(worker, createAdministrator(new Terminal(process.stdout), new AbortController().signal));
       },

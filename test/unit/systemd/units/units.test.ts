@@ -8,6 +8,7 @@ import { appDir } from "../../../../shared/programs.mjs";
 import { type Account, instanceOf, pathsOf } from "../../../../systemd/base/instance.ts";
 import { loadCredential } from "../../../../systemd/base/unit-credentials.ts";
 import { directoriesOf } from "../../../../systemd/setup/directories.ts";
+import { userManagerText } from "../../../../systemd/setup/user-manager.ts";
 import { serverCommand } from "../../../../systemd/supervisor/nats.ts";
 import { nodeCommand } from "../../../../systemd/supervisor/node-parts.ts";
 import { credentialsFolder, environmentFile, helperSocket } from "../../../../systemd/units/given.ts";
@@ -42,6 +43,16 @@ test("they name the same accounts and places", () => {
   assert.match(fieldOf("sandgate-cluster.service", "ReadWritePaths"), new RegExp(`^${dataDir} `));
   assert.equal(fieldOf("sandgate-cluster.service", "ConditionPathExists"), pathsOf(loadConfig({})).natsCluster);
   assert.equal(unitNames().length, 9);
+});
+
+test("the journal drops no line of those that log much", () => {
+  // journald knows the worker by the unit of the group that it moves to.
+  for (const text of [...["sandgate-gateway@.service", "sandgate-worker.service"].map(textOf), userManagerText])
+    assert.match(text, /^LogRateLimitIntervalSec=1\nLogRateLimitBurst=1000000$/m);
+});
+
+test("sandboxes get every controller that limits or weighs them", () => {
+  assert.match(userManagerText, /^Delegate=cpu cpuset io memory pids$/m);
 });
 
 test("the accounts and folders that systemd is told of are those of the set-up", async () => {
