@@ -2,9 +2,10 @@
 import type { Api } from "../helpers/api.ts";
 import { temporaryFiles } from "../helpers/resilience.ts";
 import { until } from "../helpers/until.ts";
-import { type Client, readingTokens } from "./client.ts";
+import type { Client } from "./client.ts";
 import type { History } from "./history.ts";
 import { type Content, type Models, none, type SandboxModel, type SnapshotModel } from "./models.ts";
+import { readingTokens, wrongTokens } from "./tokens.ts";
 import type { Workload } from "./workload.ts";
 
 const calmMsMax = 120_000;
@@ -120,7 +121,7 @@ export class Checker {
 
   async #compareContent(name: string, id: string, content: Content): Promise<void> {
     try {
-      this.#compareTokens(name, await this.#output(id, readingTokens), content);
+      for (const wrong of wrongTokens(await this.#output(id, readingTokens), content.tokens)) this.#history.find(name, wrong);
       for (const path of content.files.keys()) {
         const sum = (await this.#output(id, `sha256sum ${path} 2>/dev/null || true`)).split(" ")[0] || none;
         if (!content.at(path).has(sum)) {
@@ -132,18 +133,6 @@ export class Checker {
     } catch (error) {
       this.#history.find(name, `cannot be used, though everything is calm: ${error}`);
     }
-  }
-
-  #compareTokens(name: string, text: string, content: Content): void {
-    const counts = new Map<string, number>();
-    for (const token of text.split("\n").filter(Boolean)) counts.set(token, (counts.get(token) ?? 0) + 1);
-    for (const [token, times] of content.tokens) {
-      const count = counts.get(token) ?? 0;
-      counts.delete(token);
-      const isRight = times === "once" ? count === 1 : times === "never" ? count === 0 : count <= 1;
-      if (!isRight) this.#history.find(name, `the command ${token} was to run ${times}, and ran ${count} times`);
-    }
-    for (const token of counts.keys()) this.#history.find(name, `there is ${JSON.stringify(token.slice(0, 80))}, which no command should have written here`);
   }
 
   /** Restores some of the snapshots: they have what their sandbox had at that time. */

@@ -6,15 +6,12 @@ import { type Answer, type Api, type Chunk, chunksOf, type ExecuteResult } from 
 import type { History, Told } from "./history.ts";
 import { type Attempt, Content, type Models, none, type SandboxModel, type SnapshotModel } from "./models.ts";
 import { between, oneOf, type Random } from "./plan.ts";
+import { appending } from "./tokens.ts";
 
 const KiB = 1024;
 /** How often a client that can repeat a snapshot does so before it does anything else with the sandbox. */
 const triesMax = 4;
 const pauseMs = 1_000;
-const tokensFile = "/root/tokens";
-/** Appended in one write, so that tokens of commands that run at the same time stay whole. */
-export const appending = (token: string): string => `echo ${token} >> ${tokensFile}`;
-export const readingTokens = `cat ${tokensFile} 2>/dev/null; true`;
 
 export class Client {
   readonly name: string;

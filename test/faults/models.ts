@@ -1,9 +1,8 @@
 /** What clients may expect of sandboxes, snapshots and keys, by what they were told. */
+import type { Times } from "./tokens.ts";
 
 /** `maybe`: nobody was told whether it was made, or whether it was deleted. */
 export type Existence = "there" | "maybe" | "gone";
-/** How often the token of a command may be in its file. */
-export type Times = "once" | "at most once" | "never";
 /** What may be at a path: the SHA-256 of contents, or `none`. */
 export type Possible = ReadonlySet<string>;
 export const none = "none";

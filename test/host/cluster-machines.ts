@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
+import { plan } from "../faults/plan.ts";
 import { atEnd, fixture } from "../helpers/fixture.ts";
 import { temporaryFolder } from "../helpers/folder.ts";
 import { until } from "../helpers/until.ts";
@@ -112,7 +113,7 @@ export class ClusterMachines {
   }
 
   /**
-   * Has clients of all gateways work.
+   * Has clients of all gateways work, as the seed of the run has it.
    *
    * @returns what ends that, and asserts that all is as they were told; resolves to how their calls ended
    */
@@ -121,7 +122,8 @@ export class ClusterMachines {
     const ending = new AbortController();
     atEnd(() => ending.abort());
     const urls = this.members.map(({ number }) => urlOf(number));
-    const program = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/cluster-load.ts"), await this.key(), stop, ...urls];
+    const seeded = ["env", `TEST_FAULTS=${JSON.stringify(plan)}`];
+    const program = [...seeded, join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/cluster-load.ts"), await this.key(), stop, ...urls];
     const loaded = this.network.runUntil(ending.signal, ...program);
     // It is awaited at the end.
     loaded.catch(() => {});

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { appDir } from "../../shared/programs.mjs";
+import { plan } from "../faults/plan.ts";
 import { fixture } from "../helpers/fixture.ts";
 import { temporaryFolder } from "../helpers/folder.ts";
 import { until } from "../helpers/until.ts";
@@ -109,6 +110,7 @@ const disasters: Readonly<Record<string, () => Promise<void>>> = {
 };
 
 test("nothing that clients were told turns out to be false, and everything comes back by itself", { timeout: 1_500_000 }, async (context) => {
+  context.diagnostic(`seed ${plan.seed}; again by: npm run test:host -- cluster --seed ${plan.seed}`);
   await machines.untilReady("the former tests");
   const end = await machines.load();
   await sleep(10_000);

@@ -1,5 +1,6 @@
 /** Calls, and what was wrong with their answers. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { oneOf, type Random, randomFor } from "../../faults/plan.ts";
 
 const callMs = 90_000;
 const pauseMs = 300;
@@ -45,36 +46,6 @@ export class Report {
     this.counts[what] = (this.counts[what] ?? 0) + 1;
   }
 
-  /** @param accepts statuses that are answers; everything else must be a 503 that says when to come back */
-  async call<T>(method: string, path: string, accepts: readonly number[], { headers = {}, body, at }: Wanted = {}): Promise<Told<T>> {
-    const gateway = at ?? (this.gateways[Math.floor(Math.random() * this.gateways.length)] as string);
-    let response: Response;
-    let text: string;
-    try {
-      const sent = { method, headers: { "content-type": "application/json", ...headers }, signal: AbortSignal.timeout(callMs) };
-      response = await fetch(gateway + path, body ? { ...sent, body: JSON.stringify(body) } : sent);
-      text = await response.text();
-    } catch (error) {
-      // The gateway's machine may be cut off from its clients as well.
-      this.count(`${(error as Error).name === "TimeoutError" ? "timeout" : "unreachable"}`);
-      await sleep(pauseMs);
-      return { is: "unsure" };
-    }
-    this.count(String(response.status));
-    if (accepts.includes(response.status)) return { is: "done", status: response.status, body: JSON.parse(text) as T };
-    return this.#refused(`${method} ${path}`, response, text);
-  }
-
-  async #refused(what: string, response: Response, text: string): Promise<Told<never>> {
-    const after = Number(response.headers.get("retry-after"));
-    const code = (JSON.parse(text) as { error?: { code?: string } }).error?.code ?? "";
-    if (response.status !== 429 && (response.status !== 503 || !unavailableCodes.includes(code)))
-      this.fault(`${what}: ${response.status} ${text.slice(0, 300)}`);
-    else if (!(after > 0)) this.fault(`${what}: ${response.status} without Retry-After`);
-    await sleep(pauseMs);
-    return response.status === 503 ? { is: "unsure" } : { is: "refused", status: response.status };
-  }
-
   /** Repeats a check until it finds nothing, because news may still be on their way; else what it found last are faults. */
   async verify(what: string, look: () => Promise<string[]>): Promise<void> {
     let found: string[] = [];
@@ -87,5 +58,48 @@ export class Report {
 
   toJSON(): object {
     return { counts: this.counts, faults: this.faults };
+  }
+}
+
+/** Makes the calls of one client, whose choices the seed gives. */
+export class Caller {
+  readonly name: string;
+  readonly report: Report;
+  readonly random: Random;
+
+  constructor(report: Report, name: string) {
+    this.name = name;
+    this.report = report;
+    this.random = randomFor(name);
+  }
+
+  /** @param accepts statuses that are answers; everything else must be a 503 that says when to come back */
+  async call<T>(method: string, path: string, accepts: readonly number[], { headers = {}, body, at }: Wanted = {}): Promise<Told<T>> {
+    const gateway = at ?? oneOf(this.random, this.report.gateways);
+    let response: Response;
+    let text: string;
+    try {
+      const sent = { method, headers: { "content-type": "application/json", ...headers }, signal: AbortSignal.timeout(callMs) };
+      response = await fetch(`${gateway}${path}`, body ? { ...sent, body: JSON.stringify(body) } : sent);
+      text = await response.text();
+    } catch (error) {
+      // The gateway's machine may be cut off from its clients as well.
+      this.report.count(`${(error as Error).name === "TimeoutError" ? "timeout" : "unreachable"}`);
+      await sleep(pauseMs);
+      return { is: "unsure" };
+    }
+    this.report.count(String(response.status));
+    if (accepts.includes(response.status)) return { is: "done", status: response.status, body: JSON.parse(text) as T };
+    return this.#refused(`${method} ${path}`, response, text);
+  }
+
+  async #refused(what: string, response: Response, text: string): Promise<Told<never>> {
+    const after = Number(response.headers.get("retry-after"));
+    const code = (JSON.parse(text) as { error?: { code?: string } }).error?.code ?? "";
+    if (response.status !== 429 && (response.status !== 503 || !unavailableCodes.includes(code)))
+      this.report.fault(`${what}: ${response.status} ${text.slice(0, 300)}`);
+    else if (!(after > 0)) this.report.fault(`${what}: ${response.status} without Retry-After`);
+    await sleep(pauseMs);
+    return response.status === 503 ? { is: "unsure" } : { is: "refused", status: response.status };
   }
 }
