@@ -16,12 +16,49 @@ import { between, oneOf, type Random } from "./plan.ts";
 /** Resolves when the fault is over and what it has ended runs again. */
 export interface Fault extends Cause {
   readonly cause: (random: Random) => Promise<void>;
+  /** Of the faults with the same one, a run causes one by chance, and the others only if it is asked for more. */
+  readonly choice?: string;
 }
 
+/** What is killed and stopped. */
+interface Target {
+  readonly name: string;
+  readonly excuses?: readonly number[];
+  /** @param onSent is called as soon as the signal was sent */
+  readonly kill: Hit;
+  readonly stop: Hit;
+  /** Resolves when there is something to hit. */
+  readonly runs?: (random: Random) => Promise<unknown>;
+}
+type Hit = (random: Random, span: StopSpan, onSent?: () => void) => Promise<void>;
+type Find = (random: Random) => Promise<number | undefined> | number | undefined;
+
+interface StopSpan {
+  readonly least: number;
+  readonly most: number;
+}
+
+/** A moment of a call: a point that the worker reaches, and what leads it there when that is not the call of its name. */
+interface Moment {
+  readonly name: string;
+  readonly point: FaultPoint;
+  readonly call?: "restore";
+}
+
+const moments: readonly Moment[] = [
+  ...pointsOfCalls.map((point) => ({ name: point, point })),
+  // Without an image of memory, a restored sandbox is made as a new one is.
+  ...(["create.mounted", "create.started"] as const).map((point) => ({ name: `${point} of a restore`, point, call: "restore" as const })),
+];
+
 const stopMs = { least: 1_000, most: 15_000 };
+/** There are many moments. */
+const stopMsAtMoment = { least: 1_000, most: 6_000 };
 const awayMsMax = 2_000;
 const pointMsMax = 20_000;
 const tornBytesMax = 200;
+/** How much of what its calls have made stays, so that there is room for more. */
+const keptMax = 2;
 
 export class Adversary {
   readonly #stack: Stack;
@@ -38,93 +75,123 @@ export class Adversary {
 
   /** Every fault that it can cause. */
   faults(): Fault[] {
-    const parts = [this.#stack.nats, ...this.#stack.workers, ...this.#stack.gateways].flatMap((part, index) => this.#ofPart(part, index));
-    const others = Object.entries(this.#processes()).flatMap(([name, find]) => this.#ofProcess(name, find));
-    return [...parts, ...others, ...pointsOfCalls.flatMap((point) => this.#atPoint(point)), ...this.#ofRecords(), this.#ofStore()];
-  }
-
-  #ofPart(part: TestProcess, index: number): Fault[] {
-    const name = part.spec.name === "gateway" ? `gateway ${index - 1}` : part.spec.name;
-    return [
-      { name: `kill -9 of ${name}`, cause: (random) => this.#restart(part, random) },
-      { name: `stop of ${name}`, cause: (random) => standStill(part.pid, random) },
+    const { nats, workers, gateways } = this.#stack;
+    const targets = [
+      ...[nats, ...workers].map((part) => this.#part(part.spec.name, () => part)),
+      ...gateways.map((part, index) => this.#part(`gateway ${index + 1}`, () => part)),
+      this.#helper(),
+      ...Object.entries(this.#othersOfWorker()).map(([name, find]) => ofProcess(name, find)),
     ];
+    return [...targets.flatMap((target) => this.#atAnyTime(target)), ...moments.flatMap((moment) => this.#at(moment)), ...this.#ofRecords(), this.#ofStore()];
   }
 
-  /** Those that a part starts, and starts again. */
-  #processes(): Record<string, (random: Random) => Promise<number | undefined> | number | undefined> {
+  #part(name: string, find: () => TestProcess): Target {
+    return {
+      name,
+      kill: (random, _, onSent) => this.#restart(find(), random, onSent),
+      stop: (random, span, onSent) => standStill(find().pid, random, span, onSent),
+    };
+  }
+
+  /** The one whose call is under way. */
+  #calledGateway(): Target {
+    return this.#part("the gateway", () => this.#stack.gateways[this.#client.lastAt] as TestProcess);
+  }
+
+  #helper(): Target {
+    return ofProcess("the privileged helper", () => privilegedHelper(this.#stack));
+  }
+
+  /** Those that the worker starts, and starts again. */
+  #othersOfWorker(): Record<string, Find> {
     const stack = this.#stack;
     return {
       "Podman's service": () => podmanService(stack),
-      "the privileged helper": () => privilegedHelper(stack),
       "the starter of programs": () => programStarter(stack),
       "a container's monitor": async (random) => oneOf(random, await containerMonitors(stack)),
       "an exec server": async (random) => oneOf(random, await execServers(stack)),
     };
   }
 
-  #ofProcess(name: string, find: (random: Random) => Promise<number | undefined> | number | undefined): Fault[] {
-    const found = (random: Random): Promise<number> => until(`${name} runs`, () => find(random));
+  #atAnyTime({ name, kill, stop, excuses = [] }: Target): Fault[] {
     return [
-      { name: `kill -9 of ${name}`, excuses: [500], cause: async (random) => killNow(await found(random)) },
-      { name: `stop of ${name}`, cause: async (random) => standStill(await found(random), random) },
+      { name: `kill -9 of ${name}`, excuses, cause: (random) => kill(random, stopMs) },
+      { name: `stop of ${name}`, cause: (random) => stop(random, stopMs) },
     ];
   }
 
-  /** The worker dies there; it stands still there; another part dies while it stands still there. */
-  #atPoint(point: FaultPoint): Fault[] {
+  /** The worker dies or stands still then, or something else does. */
+  #at(moment: Moment): Fault[] {
+    const { name } = moment;
     const { worker } = this.#stack;
+    const parts = [this.#part("nats", () => this.#stack.nats), this.#calledGateway(), this.#helper()];
     return [
       {
-        name: `kill -9 of worker at ${point}`,
+        name: `kill -9 of worker at ${name}`,
         cause: (random) =>
           this.#reach(
-            point,
+            moment,
             "SIGKILL",
             () => worker.readyLine === undefined,
             () => this.#restart(worker, random),
           ),
       },
       {
-        name: `stop of worker at ${point}`,
+        name: `stop of worker at ${name}`,
         cause: (random) =>
           this.#reach(
-            point,
+            moment,
             "SIGSTOP",
             () => isStopped(worker.pid),
-            () => standStill(worker.pid, random),
+            () => standStill(worker.pid, random, stopMs),
           ),
       },
+      ...parts.flatMap((part) => this.#ofPartAt(moment, part)),
       {
-        name: `kill -9 of another part at ${point}`,
+        name: `kill -9 of another process at ${name}`,
         excuses: [500],
-        cause: (random) =>
-          this.#reach(
-            point,
-            "SIGSTOP",
-            () => isStopped(worker.pid),
-            () => this.#killAnother(random),
-          ),
+        cause: (random) => this.#meanwhile(moment, (onSent) => this.#killAnother(random, onSent)),
       },
     ];
   }
 
-  async #killAnother(random: Random): Promise<void> {
-    const { nats, gateways, worker } = this.#stack;
-    const parts = [nats, ...gateways].map((part) => [part.spec.name, () => this.#restart(part, random)] as const);
-    const others = Object.entries(this.#processes()).map(([name, find]) => [name, async () => killNow(await find(random))] as const);
-    const [name, kill] = oneOf(random, [...parts, ...others]) ?? [];
+  #ofPartAt(moment: Moment, { name, excuses = [], kill, stop, runs }: Target): Fault[] {
+    const choice = `${name} at ${moment.name}`;
+    const caused =
+      (hit: Hit): Fault["cause"] =>
+      async (random) => {
+        await runs?.(random);
+        await this.#meanwhile(moment, (onSent) => hit(random, stopMsAtMoment, onSent));
+      };
+    return [
+      { name: `kill -9 of ${choice}`, choice, excuses, cause: caused(kill) },
+      { name: `stop of ${choice}`, choice, cause: caused(stop) },
+    ];
+  }
+
+  async #killAnother(random: Random, onSent: () => void): Promise<void> {
+    const [name, find] = oneOf(random, Object.entries(this.#othersOfWorker())) ?? [];
     console.log(`  it is ${name}`);
-    try {
-      await kill?.();
-    } finally {
-      worker.signal("SIGCONT");
-    }
+    killNow(await find?.(random));
+    onSent();
+  }
+
+  /** Hits something while the worker is there, which stands still only until the signal was sent: it does the rest without what was hit. */
+  #meanwhile(moment: Moment, hit: (onSent: () => void) => Promise<void>): Promise<void> {
+    const { worker } = this.#stack;
+    const goOn = (): void => worker.signal("SIGCONT");
+    return this.#reach(
+      moment,
+      "SIGSTOP",
+      () => isStopped(worker.pid),
+      () => hit(goOn).finally(goOn),
+    );
   }
 
   /** Makes a call that leads to the point, and does something when the worker is there. */
-  async #reach(point: FaultPoint, signal: NodeJS.Signals, isThere: () => boolean, then: () => Promise<void>): Promise<void> {
-    const call = await this.#callTo(point);
+  async #reach(moment: Moment, signal: NodeJS.Signals, isThere: () => boolean, then: () => Promise<void>): Promise<void> {
+    const { point } = moment;
+    const call = await this.#callTo(moment);
     writeFileSync(this.#points, `${point} ${signal}`);
     const called = call();
     try {
@@ -137,8 +204,10 @@ export class Adversary {
   }
 
   /** Prepares what the call needs. */
-  async #callTo(point: FaultPoint): Promise<() => Promise<unknown>> {
+  async #callTo({ point, call }: Moment): Promise<() => Promise<unknown>> {
     const client = this.#client;
+    for (const made of client.sandboxes.slice(keptMax)) await client.remove(made, "sandbox");
+    for (const made of client.snapshots.slice(keptMax)) await client.remove(made, "snapshot");
     const make = async () => {
       for (const made of client.sandboxes.filter(({ existence }) => existence === "maybe")) await client.remove(made, "sandbox");
       return (
@@ -146,7 +215,7 @@ export class Adversary {
         until("a sandbox of the adversary", async () => ((await client.create()).existence === "there" ? client.sandboxes[0] : undefined))
       );
     };
-    if (point.startsWith("create.")) return () => client.create();
+    if (point.startsWith("create.") && call === undefined) return () => client.create();
     const sandbox = await make();
     if (point.startsWith("execute.")) return () => client.execute(sandbox);
     if (point.startsWith("upload.")) return () => client.upload(sandbox);
@@ -155,7 +224,7 @@ export class Adversary {
     for (const made of client.snapshots.filter(({ existence }) => existence === "maybe")) await client.remove(made, "snapshot");
     const find = async () => client.snapshots[0] ?? ((await client.snapshot(sandbox)).existence === "there" ? client.snapshots[0] : undefined);
     const snapshot = await until("a snapshot of the adversary", find);
-    return () => client.remove(snapshot, "snapshot");
+    return call === "restore" ? () => client.restore(snapshot) : () => client.remove(snapshot, "snapshot");
   }
 
   /** The worker's records, damaged while it is down. */
@@ -192,18 +261,36 @@ export class Adversary {
     };
   }
 
-  async #restart(part: TestProcess, random: Random): Promise<void> {
+  async #restart(part: TestProcess, random: Random, onSent?: () => void): Promise<void> {
     await part.kill9();
+    onSent?.();
     await sleep(random() * awayMsMax);
     await part.start();
   }
 }
 
+/** A process that is started again by what it works for. */
+function ofProcess(name: string, find: Find): Target {
+  const found = (random: Random): Promise<number> => until(`${name} runs`, () => find(random));
+  return {
+    name,
+    excuses: [500],
+    kill: async (random, _, onSent) => {
+      killNow(await found(random));
+      onSent?.();
+    },
+    stop: async (random, span, onSent) => standStill(await found(random), random, span, onSent),
+    runs: found,
+  };
+}
+
 /** Stops a process for a while. */
-async function standStill(pid: number, random: Random): Promise<void> {
-  if (!attempt(() => process.kill(pid, "SIGSTOP"))) return;
+async function standStill(pid: number, random: Random, { least, most }: StopSpan, onSent?: () => void): Promise<void> {
+  const isStopped = attempt(() => process.kill(pid, "SIGSTOP"));
+  onSent?.();
+  if (!isStopped) return;
   try {
-    await sleep(between(random, stopMs.least, stopMs.most));
+    await sleep(between(random, least, most));
   } finally {
     attempt(() => process.kill(pid, "SIGCONT"));
   }

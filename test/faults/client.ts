@@ -5,7 +5,7 @@ import { newId } from "../../shared/util/ids.ts";
 import { type Answer, type Api, type Chunk, chunksOf, type ExecuteResult } from "../helpers/api.ts";
 import type { History, Told } from "./history.ts";
 import { type Attempt, Content, type Models, none, type SandboxModel, type SnapshotModel } from "./models.ts";
-import { between, oneOf, type Random } from "./plan.ts";
+import { between, type Random } from "./plan.ts";
 import { appending } from "./tokens.ts";
 
 const KiB = 1024;
@@ -22,6 +22,8 @@ export class Client {
   readonly #models: Models;
   readonly #random: Random;
   #made = 0;
+  /** Which gateway was called last, by its place. */
+  lastAt = 0;
 
   constructor(name: string, { apis, history, models, random }: { apis: readonly Api[]; history: History; models: Models; random: Random }) {
     this.name = name;
@@ -170,7 +172,8 @@ export class Client {
   }
 
   get #api(): Api {
-    return oneOf(this.#random, this.#apis) as Api;
+    this.lastAt = between(this.#random, 0, this.#apis.length - 1);
+    return this.#apis[this.lastAt] as Api;
   }
 
   /** Half of the clients can repeat their calls. */

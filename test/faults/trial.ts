@@ -18,7 +18,7 @@ const readyMsMax = 90_000;
 
 interface Trial {
   readonly title: string;
-  /** Each is caused once, in random order; or as often as the run was asked for. @param client makes the calls of faults */
+  /** Each is caused once, in random order, but of those with one `choice` only one; or as many as the run was asked for. @param client makes the calls of faults */
   readonly faults: (client: Client) => readonly Fault[];
   /** How many containers wait to become sandboxes while nothing is asked for; none when absent. */
   readonly waiting?: number;
@@ -64,11 +64,14 @@ async function settled(stack: Stack, waiting: number): Promise<Inventory> {
   return last;
 }
 
-/** All of them, or as many as the run was asked for. */
+/** One of each choice, or as many as the run was asked for: then the other ones too, and then all again. */
 function chosen(title: string, all: readonly Fault[]): Fault[] {
   const random = randomFor(title);
-  const rounds = plan.rounds ?? all.length;
-  const chosen: Fault[] = [];
+  const order = shuffled(random, all);
+  const isFirst = ({ choice }: Fault, index: number): boolean => choice === undefined || order.findIndex((other) => other.choice === choice) === index;
+  const first = order.filter(isFirst);
+  const chosen = [...first, ...order.filter((fault) => !first.includes(fault))];
+  const rounds = plan.rounds ?? first.length;
   while (chosen.length < rounds) chosen.push(...shuffled(random, all));
   return chosen.slice(0, rounds);
 }
