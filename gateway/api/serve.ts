@@ -1,7 +1,6 @@
 /** Starts the API: the listeners, the pipeline and the metrics. */
-import { type Config, operatorSocketOf } from "../../shared/config.ts";
+import { operatorSocketOf } from "../../shared/config.ts";
 import { errors } from "../../shared/known-errors.ts";
-import type { StreamHub } from "../../shared/stream/hub.ts";
 import { pause, until } from "../../shared/waiting.ts";
 import type { GatewayContext } from "../context.ts";
 import { notFound } from "../handlers/pages.ts";
@@ -22,7 +21,7 @@ const leaveMsMax = 15_000;
 
 /** Starts listening. @returns the port. @throws {Error} when it cannot listen on an address. */
 export async function serve(context: GatewayContext): Promise<number> {
-  const { config, log, shutdown, hub, sockets } = context;
+  const { config, log, shutdown, sockets } = context;
   const admission = new Admission(config.requestsMax);
   endWithTheirRights(context, admission);
   const hosts = new Hosts(config);
@@ -53,7 +52,7 @@ export async function serve(context: GatewayContext): Promise<number> {
     );
   shutdown.onStop("drain", () => {
     sockets.drain();
-    return drain(admission, hub, config);
+    return drain(server, admission, context);
   });
   shutdown.onStop("listener", () => leave(server, context));
   return server.port;
@@ -63,19 +62,25 @@ export async function serve(context: GatewayContext): Promise<number> {
  * Hands over to the other gateways: takes calls until every connection has been told with an answer that it closes, or was idle for
  * too long. To close one earlier could meet a request that is on its way. Without others, it would only keep callers from coming back later.
  */
-async function leave(server: Server, { config, peers }: GatewayContext): Promise<void> {
+async function leave(server: Server, context: GatewayContext): Promise<void> {
   server.closeAfterAnswers();
-  await pause(config.leaveMs);
+  await pause(context.config.leaveMs);
   server.stopListening();
-  if (![...peers.present()].some(({ gateway }) => gateway)) return;
-  await until(() => server.idle === 0, { pollMs, timeoutMs: leaveMsMax });
+  if (hasOthers(context)) await until(() => server.idle === 0, { pollMs, timeoutMs: leaveMsMax });
 }
 
-/** New calls get 503. Running calls finish, or end with an error after `drainMs`. */
-async function drain(admission: Admission, hub: StreamHub, { drainMs }: Config): Promise<void> {
+/**
+ * Running calls finish, or end with an error after `drainMs`. New ones get 503; but where there are other gateways, not before: whoever
+ * had a long answer under way was not told that its connection closes, and may send one more call on it.
+ */
+async function drain(server: Server, admission: Admission, context: GatewayContext): Promise<void> {
+  const { hub, config } = context;
+  const mayCallAgain = (): boolean => hasOthers(context) && server.idle > 0;
+  if (!hasOthers(context)) admission.drain();
+  await until(() => admission.inProgress === 0 && !mayCallAgain(), { pollMs, timeoutMs: config.drainMs });
   admission.drain();
-  const idle = (timeoutMs: number): Promise<boolean> => until(() => admission.inProgress === 0, { pollMs, timeoutMs });
-  await idle(drainMs);
   hub.abortAll(errors.stopping("gateway"));
-  await idle(endMs);
+  await until(() => admission.inProgress === 0, { pollMs, timeoutMs: endMs });
 }
+
+const hasOthers = ({ peers }: GatewayContext): boolean => [...peers.present()].some(({ gateway }) => gateway !== undefined);

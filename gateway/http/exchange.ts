@@ -51,6 +51,14 @@ interface Audited {
   readonly change?: AuditedChange;
 }
 
+/** Where a request came in. */
+export interface Listener {
+  /** Whether connections are to close after answers from now on. */
+  readonly isClosing: boolean;
+  /** Called when the exchange is over. */
+  over(exchange: Exchange): void;
+}
+
 export class Exchange extends Received {
   /** The matched route; undefined for an unknown path. */
   endpoint: Endpoint | undefined;
@@ -73,15 +81,12 @@ export class Exchange extends Received {
   #lingers = false;
   #mayClose = false;
   readonly #upgrade: Upgrade | undefined;
-  readonly #observe: (exchange: Exchange) => void;
+  readonly #listener: Listener;
 
-  /**
-   * @param observe called when the exchange is over.
-   * @param context set for a WebSocket upgrade request.
-   */
-  constructor(response: HttpResponse, request: HttpRequest, paramCount: number, observe: (exchange: Exchange) => void, context?: us_socket_context_t) {
+  /** @param context set for a WebSocket upgrade request. */
+  constructor(response: HttpResponse, request: HttpRequest, paramCount: number, listener: Listener, context?: us_socket_context_t) {
     super(response, request, paramCount);
-    this.#observe = observe;
+    this.#listener = listener;
     this.#closes = this.header("transfer-encoding") !== "";
     this.#upgrade = context && upgradeOf(request, context);
   }
@@ -89,7 +94,7 @@ export class Exchange extends Received {
   /** Sends a complete response. The connection stays open unless it is to close, or too much of the request body is still to come. */
   send(status: number, contentType: string, body: string | Uint8Array, headers?: Headers): void {
     if (this.aborted || this.status || this.#lingers) return;
-    if (this.#closes && !this.#mayClose) return this.#linger(() => this.send(status, contentType, body, headers));
+    if (this.closes && !this.#mayClose) return this.#linger(() => this.send(status, contentType, body, headers));
     this.corked(() => {
       this.begin(status, contentType, headers);
       if (status === 204 || status === 304) this.#endEmpty();
@@ -111,8 +116,9 @@ export class Exchange extends Received {
     this.finished();
   }
 
-  /** Whether the connection closes after the response. */
+  /** Whether the connection closes after the response. Once the response has begun, that does not change: it could not be told. */
   get closes(): boolean {
+    if (this.status === 0 && this.#listener.isClosing) this.#closes = true;
     return this.#closes;
   }
 
@@ -193,7 +199,7 @@ export class Exchange extends Received {
   override finished(): void {
     if (this.over) return;
     super.finished();
-    this.#observe(this);
+    this.#listener.over(this);
   }
 
   /** The length goes into a plain header: if uWS is told it, uWS considers the response unfinished and drops the connection's next request. */

@@ -4,7 +4,7 @@ import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { inTrace } from "../../shared/util/trace-context.ts";
 import type { CertificateFiles } from "./certificate.ts";
-import { type Endpoint, Exchange, type Headers } from "./exchange.ts";
+import { type Endpoint, Exchange, type Headers, type Listener } from "./exchange.ts";
 import type { Hosts } from "./hosts.ts";
 import { boundSocketBuffers } from "./socket-buffers.ts";
 import { socketBehavior, type UserData } from "./sockets.ts";
@@ -30,7 +30,7 @@ interface ServerOptions<R extends Endpoint> {
 
 export interface Server {
   readonly port: number;
-  /** From now on, connections are closed after the answer to their next request, so that clients open others elsewhere. */
+  /** From now on, connections are closed after their next answer that has not begun yet, so that clients open others elsewhere. */
   closeAfterAnswers(): void;
   /** Has new connections get the certificate that is in the files now. @throws {Error} if that cannot be used */
   renew(): Promise<void>;
@@ -127,24 +127,28 @@ function appFor<R extends Endpoint>(options: ServerOptions<R>, seen: Seen, certi
   });
   const began = (exchange: Exchange): Exchange => {
     seen.idle--;
-    if (seen.isClosing) exchange.closeAfter();
     return exchange;
   };
-  const over = (exchange: Exchange): void => {
-    // A WebSocket is none of these connections any more, and its end is not told above.
-    if (exchange.status !== upgraded) seen.idle++;
-    options.observe(exchange);
+  const listener: Listener = {
+    get isClosing() {
+      return seen.isClosing;
+    },
+    over: (exchange) => {
+      // A WebSocket is none of these connections any more, and its end is not told above.
+      if (exchange.status !== upgraded) seen.idle++;
+      options.observe(exchange);
+    },
   };
   for (const [path, routes] of Map.groupBy(options.routes, (route) => route.path)) {
     const paramCount = path.split("/").filter((part) => part.startsWith(":")).length;
     if (routes.some(({ socket }) => socket)) {
       const upgrade: typeof socketBehavior.upgrade = (response, request, context) =>
-        serve(began(new Exchange(response, request, paramCount, over, context)), routes, options);
+        serve(began(new Exchange(response, request, paramCount, listener, context)), routes, options);
       app.ws<UserData>(path, { ...socketBehavior, upgrade });
     }
-    app.any(path, (response, request) => serve(began(new Exchange(response, request, paramCount, over)), routes, options));
+    app.any(path, (response, request) => serve(began(new Exchange(response, request, paramCount, listener)), routes, options));
   }
-  app.any("/*", (response, request) => serve(began(new Exchange(response, request, 0, over)), [], options));
+  app.any("/*", (response, request) => serve(began(new Exchange(response, request, 0, listener)), [], options));
   return app;
 }
 

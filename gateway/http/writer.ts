@@ -6,6 +6,9 @@ import type { Exchange, Headers } from "./exchange.ts";
 /** uWebSockets.js closes a connection that takes nothing for ten seconds, unless it is told in time that somebody still waits. */
 const renewalMs = 4_000;
 
+/** Enough for each time that there is room for a part of a frame only, until there is for all of it. */
+const keptBackBytes = 64;
+
 export class BodyWriter {
   readonly #exchange: Exchange;
   readonly #totalBytes: number | undefined;
@@ -68,19 +71,34 @@ export class BodyWriter {
     this.#exchange.raw.pause();
   }
 
+  /**
+   * What a client has not taken yet must be gone before more than a little is written in a cork: uWebSockets.js mixes the two up, if not
+   * always (seen through networks, with frames of 120 KiB: up to half of the streams). So the first byte goes alone, which shows whether
+   * there is anything left of the piece before, and the last ones are kept back, to have something to write as soon as there is room:
+   * outside of a cork, as handlers run, that sends what is left first.
+   */
   async #writeChunked(chunk: Uint8Array): Promise<void> {
     const response = this.#exchange.raw;
-    let hasRoom = true;
-    response.cork(() => {
-      hasRoom = response.write(chunk);
-    });
-    if (hasRoom) return;
-    await this.#room((resolve) =>
-      response.onWritable(() => {
-        resolve();
-        return true;
-      }),
-    );
+    let at = 0;
+    const writeTo = (end: number): boolean => {
+      const piece = chunk.subarray(at, end);
+      at = end;
+      return response.write(piece);
+    };
+    while (at < chunk.length) {
+      let hasRoom = true;
+      response.cork(() => {
+        for (const end of [at + 1, chunk.length - keptBackBytes, chunk.length]) if (hasRoom && end > at) hasRoom = writeTo(end);
+      });
+      if (hasRoom) continue;
+      await this.#room((resolve) =>
+        response.onWritable(() => {
+          const isSent = at === chunk.length || writeTo(at + 1);
+          if (isSent || at === chunk.length) resolve();
+          return isSent;
+        }),
+      );
+    }
   }
 
   async #writeCounted(chunk: Uint8Array, totalBytes: number): Promise<void> {
