@@ -2,32 +2,46 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { readResult } from "../../bench/load/result.ts";
 import { appDir } from "../../shared/programs.mjs";
 import { fixture } from "../helpers/fixture.ts";
+import { temporaryFolder } from "../helpers/folder.ts";
 import { until } from "../helpers/until.ts";
+import { calls } from "./load/restarts.ts";
 import { Machine } from "./machine.ts";
 import { Services } from "./services.ts";
 
 const machine = await fixture(Machine.start("operation"));
 const services = new Services(machine);
-/** Enough for several restarts. */
-const calls = 100_000;
+/** How many calls of the load are under way at most. */
+const inFlight = 20;
 
 await machine.install([], [services.volume]);
 const id = await services.createBusy();
 
-test("gateways that are restarted one after the other lose no call", async (context) => {
+test("gateways that are restarted one after the other lose no call of any kind", async (context) => {
   await machine.shell("echo SANDGATE_METRICS_PORT=9465 > /etc/sandgate/gateway-2.env; systemctl start sandgate-gateway@2.service");
-  const key = (await machine.key()).trim();
+  using folder = temporaryFolder("restarts");
+  const written = join(folder.path, "result.json");
+  const place = ["--url", services.url, "--key", (await machine.key()).trim(), "--mix", join(appDir, "test/host/load/restarts.ts")];
+  const load = [process.execPath, join(appDir, "bench/run.mjs"), join(appDir, "bench/load/main.ts"), ...place];
   let isOver = false;
-  const load = [join(appDir, "node_modules/.bin/tsx"), join(appDir, "test/host/load/gets.ts"), `${services.url}/v1/sandboxes/list`, key, String(calls)];
-  const loaded = machine.onItsNetwork(...load).finally(() => {
+  const loaded = machine.onItsNetwork(...load, "--in-flight", String(inFlight), "--json", written).finally(() => {
     isOver = true;
   });
   let restarts = 0;
   for (; !isOver; restarts++) await machine.run("systemctl", "restart", `sandgate-gateway@${1 + (restarts % 2)}.service`);
-  assert.deepEqual(JSON.parse(await loaded), { 200: calls });
-  context.diagnostic(`${restarts} restarts`);
+  await loaded;
+  const { rows, messages, leftOver, isComplete } = readResult(written);
+  const actions = rows.filter(({ isMark }) => !isMark);
+  context.diagnostic(`${restarts} restarts; ${actions.map(({ name, count }) => `${count} ${name}`).join(", ")}`);
+  const failed = rows.filter(({ failures }) => failures > 0).map(({ name, errors }) => ({ name, errors }));
+  assert.deepEqual({ failed, messages, leftOver, isComplete }, { failed: [], messages: {}, leftOver: [], isComplete: true });
+  assert.equal(
+    actions.reduce((sum, { count }) => sum + count, 0),
+    calls,
+  );
+  for (const { name, count } of actions) assert.ok(count > 0, name);
   assert.ok(restarts >= 2, `${restarts} restarts`);
   await machine.run("systemctl", "stop", "sandgate-gateway@2.service");
 });
