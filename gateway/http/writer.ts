@@ -6,8 +6,8 @@ import type { Exchange, Headers } from "./exchange.ts";
 /** uWebSockets.js closes a connection that takes nothing for ten seconds, unless it is told in time that somebody still waits. */
 const renewalMs = 4_000;
 
-/** Enough for each time that there is room for a part of a frame only, until there is for all of it. */
-const keptBackBytes = 64;
+/** uWebSockets.js collects 16 KiB in a cork, with what stands before and after a piece. */
+const corkBytes = 16 * 1024 - 64;
 
 export class BodyWriter {
   readonly #exchange: Exchange;
@@ -71,31 +71,19 @@ export class BodyWriter {
     this.#exchange.raw.pause();
   }
 
-  /**
-   * What a client has not taken yet must be gone before more than a little is written in a cork: uWebSockets.js mixes the two up, if not
-   * always (seen through networks, with frames of 120 KiB: up to half of the streams). So the first byte goes alone, which shows whether
-   * there is anything left of the piece before, and the last ones are kept back, to have something to write as soon as there is room:
-   * outside of a cork, as handlers run, that sends what is left first.
-   */
+  /** In pieces that a cork holds whole: what does not fit into it is lost if the client cannot take what is in it at once. */
   async #writeChunked(chunk: Uint8Array): Promise<void> {
     const response = this.#exchange.raw;
-    let at = 0;
-    const writeTo = (end: number): boolean => {
-      const piece = chunk.subarray(at, end);
-      at = end;
-      return response.write(piece);
-    };
-    while (at < chunk.length) {
+    for (let at = 0; at < chunk.length; at += corkBytes) {
       let hasRoom = true;
       response.cork(() => {
-        for (const end of [at + 1, chunk.length - keptBackBytes, chunk.length]) if (hasRoom && end > at) hasRoom = writeTo(end);
+        hasRoom = response.write(chunk.subarray(at, at + corkBytes));
       });
       if (hasRoom) continue;
       await this.#room((resolve) =>
         response.onWritable(() => {
-          const isSent = at === chunk.length || writeTo(at + 1);
-          if (isSent || at === chunk.length) resolve();
-          return isSent;
+          resolve();
+          return true;
         }),
       );
     }
