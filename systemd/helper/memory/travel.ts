@@ -13,9 +13,10 @@ import { seal, unseal } from "./sealed.ts";
 
 const options = { cwd: "/", env: { PATH: searchPath, LC_ALL: "C" } } as const;
 const compression = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
-/** Of tar(1), for each file and at the end. */
+/** Of tar(1): each file begins with a block of its own and fills its last one, two end the archive, and that fills its last record. */
 const blockBytes = 512;
-const endBytes = 20 * blockBytes;
+const endBlocks = 2;
+const recordBytes = 20 * blockBytes;
 /** How often it is looked whether the disk still has room. */
 const lookBytes = 64 * 1024 * 1024;
 
@@ -38,7 +39,7 @@ export interface Sealing {
 /** Writes an image to a stream. The stream has an end only if all of it was written. @throws {Refusal} */
 export async function pack(dir: string, about: Omit<About, "bytes">, { key, identity }: Sealing, to: Writable): Promise<void> {
   const names = imageFiles(dir);
-  const bytes = names.reduce((sum, name) => sum + blockBytes + Math.ceil(statSync(join(dir, name)).size / blockBytes) * blockBytes, endBytes);
+  const bytes = archiveBytes(names.map((name) => statSync(join(dir, name)).size));
   const tar = spawn("tar", ["--create", "--format=gnu", `--directory=${dir}`, "--", ...names], { ...options, stdio: ["ignore", "pipe", "inherit"] });
   const ended = endOf(tar);
   ended.catch(() => {});
@@ -48,6 +49,12 @@ export async function pack(dir: string, about: Omit<About, "bytes">, { key, iden
   } finally {
     tar.kill("SIGKILL");
   }
+}
+
+/** How long an archive of files with these sizes is. */
+export function archiveBytes(sizes: readonly number[]): number {
+  const blocks = sizes.reduce((sum, size) => sum + 1 + Math.ceil(size / blockBytes), endBlocks);
+  return Math.ceil((blocks * blockBytes) / recordBytes) * recordBytes;
 }
 
 export interface Unpacking extends Sealing {
