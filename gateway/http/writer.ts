@@ -6,8 +6,8 @@ import type { Exchange, Headers } from "./exchange.ts";
 /** uWebSockets.js closes a connection that takes nothing for ten seconds, unless it is told in time that somebody still waits. */
 const renewalMs = 4_000;
 
-/** uWebSockets.js collects 16 KiB in a cork, with what stands before and after a piece. */
-const corkBytes = 16 * 1024 - 64;
+/** uWebSockets.js collects 16 KiB in a cork, with what it puts before a piece: some ten bytes, and three headers before the first. */
+const corkBytes = 16 * 1024 - 256;
 
 export class BodyWriter {
   readonly #exchange: Exchange;

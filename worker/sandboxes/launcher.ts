@@ -51,7 +51,7 @@ export interface Waiting {
   /** As it was without files. */
   readonly container: Container;
   /** Resolves when it has files that were made ahead; undefined when that has failed, and nothing is left of it. */
-  readonly furnished?: Promise<Launched | undefined> | undefined;
+  readonly furnished?: Promise<Launched | undefined>;
 }
 
 /** What a container is made on, and the image below it, if there is one. */

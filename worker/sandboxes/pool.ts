@@ -1,8 +1,8 @@
 /**
  * A pool of containers started in advance: isolated, with a network, an exec server and limits. Most have the files of an image already,
- * the one that the last creates asked for. Whatever a sandbox is made from, an image or a snapshot, any of them can become it: those
- * without files, or with others, get them within a few milliseconds. The pool holds what was asked for most in the last minutes
- * (`Demand`), is filled in the background, never at the expense of a call, and not at all when the host is short.
+ * the one that the last creates asked for. Whatever a sandbox is made from, an image or a snapshot, those without files, or with those of
+ * the default image, become it as well, and get their files within a few milliseconds. The pool holds what was asked for most in the
+ * last minutes (`Demand`), is filled in the background, never at the expense of a call, and not at all when the host is short.
  */
 
 import type { Request } from "../../shared/bus/contract/contract.ts";
@@ -161,12 +161,8 @@ export class WarmPool {
 
   /** Makes what is missing, one at a time, and removes what is too much. */
   async #fit(): Promise<void> {
-    while (this.#isWanting() && (await this.#isTurn())) {
-      const bare = this.#bare();
-      const missing = this.#missing();
-      if (bare) await this.#furnish(bare.prepared, bare.image);
-      else if (missing) await this.#launch(missing);
-    }
+    // Looked at again when it is its turn: what was to get files may have been taken meanwhile.
+    while (this.#next() && (await this.#isTurn())) await this.#next()?.();
     for (const { kind, count } of this.#surplus()) {
       const many = this.#those(kind).slice(count);
       await this.#discardAll((prepared) => many.includes(prepared));
@@ -206,8 +202,12 @@ export class WarmPool {
     await this.#rest(failureRestMs);
   }
 
-  #isWanting(): boolean {
-    return this.#missing() !== undefined || this.#bare() !== undefined;
+  /** What is to be made next: files for a container that has none, or else a container. */
+  #next(): (() => Promise<void>) | undefined {
+    const bare = this.#bare();
+    if (bare) return () => this.#furnish(bare.prepared, bare.image);
+    const missing = this.#missing();
+    return missing && (() => this.#launch(missing));
   }
 
   #those(kind: Kind): Prepared[] {

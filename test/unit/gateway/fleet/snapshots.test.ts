@@ -11,6 +11,7 @@ import { checker } from "../../../../shared/schemas/validate.ts";
 import { newId } from "../../../../shared/util/ids.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { quiet, startNats } from "../../../helpers/nats.ts";
+import { snapshotEntry } from "../../../helpers/snapshot-entry.ts";
 
 const check = checker(SnapshotEntry);
 
@@ -19,34 +20,7 @@ const worker = await BucketWriter.open(await nats.connect(), buckets.snapshots, 
 const bus = await nats.connect();
 const snapshots = new SnapshotDirectory(await EntryMirror.watch(bus, buckets.snapshots, check, quiet), await LayerCollector.open(bus));
 
-function entry(accountId: string, changes: Partial<SnapshotEntry> = {}): SnapshotEntry {
-  return {
-    id: newId("snapshot"),
-    name: "s",
-    account_id: accountId,
-    worker_id: "w",
-    source_sandbox_id: newId("sandbox"),
-    source_sandbox_name: "source",
-    status: "ready",
-    created_at_ms: 1,
-    consistency: "application",
-    size_bytes: 0,
-    memory: false,
-    pause_ms: 0,
-    archived: "pending",
-    manifest: {
-      image: "default",
-      base: { id: "i", env: [], working_dir: "/", user: "" },
-      layers: [],
-      cpu: 1,
-      memory: 128,
-      storage: 1,
-      network: "none",
-      env_vars: {},
-    },
-    ...changes,
-  };
-}
+const entry = (account_id: string, changes: Partial<SnapshotEntry> = {}): SnapshotEntry => snapshotEntry({ account_id, ...changes });
 const idsOf = (accountId: string): string[] => snapshots.ofAccount(accountId).map(({ id }) => id);
 
 test("an account's snapshots come newest first, and follow what workers write and remove", async () => {

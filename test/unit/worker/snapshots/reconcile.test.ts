@@ -5,7 +5,6 @@ import { SnapshotEntry } from "../../../../shared/bus/entries.ts";
 import { BucketWriter } from "../../../../shared/bus/kv.ts";
 import { buckets } from "../../../../shared/bus/subjects.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
-import { newId } from "../../../../shared/util/ids.ts";
 import type { Claim } from "../../../../worker/claim.ts";
 import type { WorkerContext } from "../../../../worker/context.ts";
 import { reconcileSnapshots } from "../../../../worker/snapshots/reconcile.ts";
@@ -15,6 +14,7 @@ import { Store } from "../../../../worker/store/store.ts";
 import { fixture } from "../../../helpers/fixture.ts";
 import { temporaryFolder } from "../../../helpers/folder.ts";
 import { quiet, startNats } from "../../../helpers/nats.ts";
+import { snapshotEntry } from "../../../helpers/snapshot-entry.ts";
 
 const check = checker(SnapshotEntry);
 const nats = await fixture(startNats());
@@ -25,31 +25,7 @@ const claim = { sure: async () => {} } as unknown as Claim;
 const store = new Store(path);
 const snapshots = new Snapshots(store, await OwnEntries.open(buckets.snapshots, check, { bus, workerId: "w", claim, log: quiet }));
 
-const record = (): SnapshotEntry => ({
-  id: newId("snapshot"),
-  name: "s",
-  account_id: "a",
-  worker_id: "w",
-  source_sandbox_id: newId("sandbox"),
-  source_sandbox_name: "source",
-  status: "creating",
-  created_at_ms: 1,
-  consistency: "application",
-  size_bytes: 0,
-  memory: false,
-  pause_ms: 0,
-  archived: "local",
-  manifest: {
-    image: "default",
-    base: { id: "i", env: [], working_dir: "/", user: "" },
-    layers: [],
-    cpu: 1,
-    memory: 128,
-    storage: 1,
-    network: "none",
-    env_vars: {},
-  },
-});
+const record = (): SnapshotEntry => snapshotEntry({ status: "creating", archived: "local" });
 
 test("a snapshot that is completed while others are looked at stays", async (t) => {
   t.after(() => store.close());
