@@ -69,11 +69,11 @@ test("nothing in a sandbox that was a waiting container is other than in one tha
   await Promise.all([prepared, anew].map((id) => api.delete(id)));
 });
 
-/** Restores a snapshot into each waiting container. @returns the sandboxes: first that without files, then those that had others */
+/** Restores a snapshot into each waiting container, at once: otherwise the pool may have made others in between. @returns the sandboxes */
 async function restoreIntoAll(snapshot: string): Promise<string[]> {
   const waiting = await full(size - 1);
-  const made: string[] = [];
-  for (let count = 0; count < size; count++) made.push(expectOk(await api.call<{ id: string }>("POST", `/v1/snapshots/${snapshot}/restore`), 201).id);
+  const restore = (): Promise<Answer<{ id: string }>> => api.call("POST", `/v1/snapshots/${snapshot}/restore`);
+  const made = (await Promise.all(waiting.map(restore))).map((answer) => expectOk(answer, 201).id);
   assert.deepEqual(made.toSorted(), waiting.toSorted(), "containers that waited");
   return made;
 }

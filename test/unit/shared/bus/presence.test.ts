@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { afterEach, beforeEach, test } from "node:test";
+import { answer } from "../../../../shared/bus/calls.ts";
 import type { Presence } from "../../../../shared/bus/heartbeat.ts";
 import { encodeJson } from "../../../../shared/bus/messages.ts";
 import { callSubject, peers as names, subjects } from "../../../../shared/bus/subjects.ts";
@@ -155,6 +156,8 @@ test("what waits for a peer ends when that was away alone, and not for an outage
   const { peers, bus } = await nats.member();
   const other = await nats.connect();
   const say = (outages: number): void => other.publish(subjects.presence("other"), encodeJson({ peer: "other", host: hostname(), outages }));
+  // Without beats of its own it is asked for, however long the reconnections take.
+  answer(other, "process", "other", { alive: () => ({}) });
   say(1);
   await until("the other", () => peers.has("other"));
   await nats.server.kill9();
