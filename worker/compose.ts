@@ -127,6 +127,7 @@ export async function openRecords({ log, workerId }: Ground, disk: Disk, { stora
     snapshots: await OwnEntries.open(buckets.snapshots, checker(SnapshotEntry), parts),
   };
   if (isLost) await rebuildRecords({ ...entries, store, log });
+  store.removeStrayFacts();
   const isDirectoryUnsure = (): boolean => entries.sandboxes.areUnsure || entries.snapshots.areUnsure;
   return { ...disk, sandboxes: new Sandboxes(store, entries.sandboxes), snapshots: new Snapshots(store, entries.snapshots), isDirectoryUnsure };
 }

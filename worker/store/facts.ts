@@ -2,7 +2,7 @@
  * A second copy, in one file per sandbox, of the facts that only the worker's own records hold: environment variables, and
  * what a restored sandbox was made from, or is to start with. Everything else can be recovered from the directory.
  */
-import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { attempt } from "../../shared/util/attempt.ts";
@@ -45,6 +45,13 @@ export class Facts {
   remove(id: string): void {
     this.#written.delete(id);
     rmSync(this.#fileOf(id), { force: true });
+  }
+
+  /** Removes the files of all but these sandboxes, which a worker that was killed has left. */
+  retain(ids: Iterable<string>): void {
+    const kept = new Set([...ids].map((id) => this.#fileOf(id)));
+    const files = (attempt(() => readdirSync(this.#dir)) ?? []).map((name) => join(this.#dir, name));
+    for (const file of files) if (!kept.has(file)) rmSync(file, { force: true });
   }
 
   #fileOf(id: string): string {

@@ -87,6 +87,11 @@ export class Store {
     return this.#facts.of(id);
   }
 
+  /** Removes what `putFacts` has stored for sandboxes that have no record. Before any is made, and once lost records are rebuilt. */
+  removeStrayFacts(): void {
+    this.#facts.retain(this.#sandboxes.getKeys());
+  }
+
   snapshots(): SnapshotEntry[] {
     return [...this.#snapshots.getRange()].map(({ value }) => withoutFlag(value));
   }

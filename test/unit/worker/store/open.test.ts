@@ -74,3 +74,14 @@ test("facts that are cut short are told from those that a sandbox has not", asyn
   assert.deepEqual(store.factsOf("sb_none"), { env_vars: {} });
   await store.close();
 });
+
+test("facts of sandboxes that have no record, and those that were being written, are removed", async () => {
+  await withRecords();
+  const { store } = await open();
+  await store.putFacts(recordOf("sb_none"));
+  writeFileSync(join(dir, "lmdb.facts/sb_7.json.partial"), "{");
+  store.removeStrayFacts();
+  const kept = store.sandboxes().map(({ id }) => `${id}.json`);
+  assert.deepEqual(readdirSync(join(dir, "lmdb.facts")).toSorted(), kept.toSorted());
+  await store.close();
+});
