@@ -83,7 +83,8 @@ export class BucketWatch {
       if (this.#isReady) this.#parts.change(entry);
       else {
         this.#view.set(entry.key, entry);
-        if (entry.delta === 0) await this.#finishIfComplete();
+        // While others write, servers (2.9 at least) may count one too many as still to come, for as long as the watch lives.
+        if (entry.delta === 0 || entry.revision >= this.#parts.revision) await this.#finishIfComplete();
       }
     }
   }

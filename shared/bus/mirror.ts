@@ -53,7 +53,9 @@ export class BucketMirror<T> extends BucketWriter<T> {
   /** Opens the bucket and resolves once its present content is in memory. Watches again after every reconnect, and whenever the watch ends or brings nothing any more. */
   static async watch<T>(bus: Bus, name: Bucket, check: Check<T>, log: Logger, options: MirrorOptions = {}): Promise<BucketMirror<T>> {
     const mirror = new BucketMirror(bus, await openBucket(bus, name, options), check, log, options.stallMs ?? followStallMs);
-    await mirror.#follow();
+    mirror.#following = mirror.#follow();
+    await mirror.#following;
+    mirror.#following = undefined;
     bus.onRestored(() => mirror.#followAgain());
     return mirror;
   }

@@ -64,6 +64,29 @@ test("changes and deletions arrive, in order, with a call for each", async () =>
   assert.equal(reading.get("a"), undefined);
 });
 
+test("a mirror is ready while others write without a pause", async () => {
+  const writing = await writer();
+  const [over, keys] = [new AbortController(), 50];
+  const writes = (async () => {
+    for (let count = 0; count < keys || !over.signal.aborted; count++) {
+      await writing.put(`k${count % keys}`, account("a", String(count)));
+      if (count % 3 === 0) await writing.delete(`k${(count * 7) % keys}`);
+      if (count % keys === 0) await writing.forgetDeleted(0);
+    }
+  })();
+  try {
+    for (let begun = 0; begun < 100; begun++) {
+      const bus = await nats.connect();
+      const reading = await BucketMirror.watch(bus, buckets.accounts, check, quiet);
+      reading.stop();
+      await bus.close();
+    }
+  } finally {
+    over.abort();
+    await writes;
+  }
+});
+
 test("what a mirror writes is in its own memory when the write is done", async () => {
   const reading = await mirror();
   await reading.put("mine", account("mine"));
