@@ -1,6 +1,7 @@
 /** Prometheus metrics of the gateway and of the workers it hears from, served on a separate listener. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { AuditRecord } from "../../shared/bus/audit-record.ts";
+import type { Bus } from "../../shared/bus/nats.ts";
 import type { Config } from "../../shared/config.ts";
 import { errorCodes } from "../../shared/errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
@@ -12,8 +13,10 @@ import type { SandboxDirectory } from "../fleet/sandboxes.ts";
 import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
 import type { Sockets } from "../live/sockets.ts";
+import { collect } from "./collect.ts";
+import { tellOfStorage } from "./storage.ts";
 import { type Format, formatFor, histogramText, openMetricsOf } from "./text.ts";
-import { collect, tellOfWorkers } from "./workers.ts";
+import { tellOfWorkers } from "./workers.ts";
 
 /** The calls of one method, path and status. Plain numbers, because counting with prom-client costs more than a cheap call. */
 interface Series {
@@ -31,6 +34,7 @@ const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(h
 
 interface Parts {
   readonly log: Logger;
+  readonly bus: Bus;
   readonly hub: StreamHub;
   readonly sockets: Sockets;
   readonly workers: Dispatcher;
@@ -47,9 +51,10 @@ export class Metrics {
   readonly #durations = new Map<string, Histogram>();
   readonly #errors = new Map<string, number>(errorCodes.map((code) => [code, 0]));
   readonly #workers: (format: Format) => string;
+  readonly #askStorage: () => Promise<void>;
   readonly #log: Logger;
 
-  constructor({ log, hub, sockets, workers, sandboxes, auditRecord, inProgress }: Parts) {
+  constructor({ log, bus, hub, sockets, workers, sandboxes, auditRecord, inProgress }: Parts) {
     this.#log = log;
     this.#collectProcess();
     const registry = this.#registry;
@@ -67,6 +72,7 @@ export class Metrics {
     const away = () => [...sandboxes.countsByWorker().keys()].filter((id) => !workers.has(id));
     const up = () => [...present().map((worker) => [{ worker }, 1] as const), ...away().map((worker) => [{ worker }, 0] as const)];
     collect(registry, Gauge, "sandgate_worker_up", "Whether the worker is there; 0 for one that is away and has sandboxes.", up, "worker");
+    this.#askStorage = tellOfStorage(registry, bus);
     this.#workers = tellOfWorkers(this.#registry, () => workers.workers().map(({ worker }) => worker));
   }
 
@@ -102,6 +108,7 @@ export class Metrics {
   }
 
   async #text(format: Format): Promise<string> {
+    await this.#askStorage();
     const durations = [...this.#durations].map(([path, observed]) => ({ labels: { path }, observed }));
     const help = "Time from the request to the end of its response.";
     const histogram = histogramText("sandgate_http_request_duration_seconds", help, durations, format);

@@ -2,6 +2,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { WorkerMetrics, WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import type { Observed } from "../../shared/util/histogram.ts";
+import { collect, type Reading } from "./collect.ts";
 import { type Format, histogramText } from "./text.ts";
 
 type Read = (worker: WorkerPresence) => number | undefined;
@@ -33,26 +34,6 @@ const histograms: readonly (readonly [name: string, help: string, read: (metrics
   ["execute_duration_seconds", "Time from the start of a command to its end.", ({ run }) => run],
   ["snapshot_pause_seconds", "Time that a sandbox was paused for a snapshot.", ({ pause }) => pause],
 ];
-
-type Reading = readonly [labels: Readonly<Record<string, string>>, value: number];
-
-/** Registers a metric whose values are kept elsewhere and read when they are asked for. */
-export function collect(
-  registry: Registry,
-  Kind: typeof Gauge | typeof Counter,
-  name: string,
-  help: string,
-  read: () => Iterable<Reading>,
-  ...labelNames: string[]
-): void {
-  const metric = new Kind({
-    ...{ name, help, labelNames, registers: [registry] },
-    collect() {
-      metric.reset();
-      for (const [labels, value] of read()) metric.inc(labels, value);
-    },
-  });
-}
 
 /** Registers gauges and counters. @returns a function that renders the histograms, which the registry cannot hold. */
 export function tellOfWorkers(registry: Registry, workers: () => readonly WorkerPresence[]): (format: Format) => string {

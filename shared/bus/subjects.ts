@@ -141,6 +141,9 @@ export const auditSubjects = {
 export const auditBytesMax = 256 * MiB;
 export const auditEntriesPerCaller = 20_000;
 
+/** All streams that gateways use. */
+export const allStreams: readonly string[] = [...Object.values(buckets).map(bucketStream), auditSubjects.stream, layerSubjects.stream];
+
 /** JetStream's calls, below the prefix of an account's own (`$JS.API`). */
 export const storeCalls = {
   prefix: "$JS.API",

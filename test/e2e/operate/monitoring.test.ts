@@ -6,7 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { appDir } from "../../../shared/programs.mjs";
+import { run } from "../../../systemd/base/run.ts";
 import { searchPath } from "../../../systemd/base/search-path.mjs";
+import { alertCases, alertSeries, alertTests } from "../../helpers/alert-cases.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
@@ -15,6 +17,8 @@ import { startStack } from "../../helpers/stack.ts";
 import { unpackedPackage } from "../../helpers/unpacked.ts";
 import { until } from "../../helpers/until.ts";
 
+/** A program of Debian's package. */
+const programOf = async (name: string): Promise<string> => join(await unpackedPackage("prometheus"), "usr/bin", name);
 const alertsFile = join(appDir, "systemd/prometheus/alerts.yml");
 const dashboard = JSON.parse(readFileSync(join(appDir, "systemd/grafana/sandgate.json"), "utf8")) as {
   panels: { title: string; targets: { expr: string }[] }[];
@@ -32,7 +36,7 @@ class Prometheus implements AsyncDisposable {
   }
 
   static async start(targetPort: number): Promise<Prometheus> {
-    const program = join(await unpackedPackage("prometheus"), "usr/bin/prometheus");
+    const program = await programOf("prometheus");
     const [port, dir] = [await testPort(), mkdtempSync(join(tmpdir(), "sandgate-prometheus-"))];
     const config = {
       global: { scrape_interval: "1s", evaluation_interval: "1s" },
@@ -121,6 +125,25 @@ test("exemplars lead from durations to the trace of a call", async () => {
 type Rule = { name: string; health: string; lastError?: string; state: string };
 const rules = async (): Promise<Rule[]> => (await prometheus.get<{ groups: { rules: Rule[] }[] }>("rules")).groups.flatMap((group) => group.rules);
 const stateOf = async (wanted: string): Promise<string | undefined> => (await rules()).find(({ name }) => name === wanted)?.state;
+
+test("every alert rule fires by the series that mean it, and is silent by others", async (context) => {
+  const named = [...readFileSync(alertsFile, "utf8").matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+  assert.deepEqual(
+    alertCases.map(({ alert }) => alert),
+    named,
+  );
+  const folder = mkdtempSync(join(tmpdir(), "sandgate-alerts-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "tests.yml"), alertTests(alertsFile));
+  await run([await programOf("promtool"), "test", "rules", join(folder, "tests.yml")]);
+});
+
+test("those series are the ones that the product has", async () => {
+  const labelsOf = (labels: Readonly<Record<string, string>>): string[] => Object.keys(labels).filter((label) => label !== "__name__");
+  const present = async (name: string): Promise<string[]> =>
+    (await prometheus.get<Record<string, string>[]>(`series?${new URLSearchParams({ "match[]": name })}`)).map((labels) => labelsOf(labels).sort().join());
+  for (const { name, labels } of alertSeries()) assert.ok((await present(name)).includes(labels.join()), `${name} has ${labels.join()}`);
+});
 
 test("every alert rule can be evaluated, and a lost worker is one", async () => {
   const evaluated = await until("all are evaluated", async () => {
