@@ -61,7 +61,8 @@ async function shareFiles(
     const unfinished = temporaryNames(sandbox);
     const copied = await new SubvolumeDriver(standstillOf(context, sandbox, wanted), volume).capture(container, layer, wanted.consistency);
     await volume.limit(layer, Number.MAX_SAFE_INTEGER);
-    await removeByPrefix(layer, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
+    const left = [...new Set([...unfinished, ...temporaryNames(sandbox)])];
+    if (left.length > 0) await volume.change(layer, (dir) => removeByPrefix(dir, left));
     faultPoint("snapshot.copied");
     captured.resolve({ ...copied, sizeBytes: (await volume.use(layer))?.bytes ?? 0 });
   });

@@ -1,6 +1,6 @@
 /** Sandboxes on a volume: limits of the kernel, snapshots of full sandboxes, and sandboxes that were made before there was a volume. */
 import assert from "node:assert/strict";
-import { statfsSync } from "node:fs";
+import { readdirSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { initPath } from "../../../worker/runtime/container/first-process.ts";
@@ -176,5 +176,20 @@ test("sandboxes and snapshots that were made before there was a volume stay, and
   await assertSameFiles(api, end, files);
   await api.delete(end);
   expectOk(await calls.delete(last.id));
+  await untilHostHas(stack.worker, { layers: 0, roots: [] });
+});
+
+test("nobody can change the files of a snapshot, and they can be restored from and deleted", async () => {
+  const id = await api.create(small);
+  await api.execute(id, "echo kept > /root/kept");
+  const { id: snapshot } = await calls.take(id);
+  const { SANDGATE_VOLUME_DIR: volume = "", SANDGATE_WORKER_ID: worker = "" } = stack.worker.spec.env;
+  const layers = join(volume, worker, "layers");
+  const [layer = assert.fail("it has a layer")] = readdirSync(layers);
+  assert.throws(() => writeFileSync(join(layers, layer, "planted"), ""), { code: "EROFS" });
+  const copy = (await calls.restored(snapshot)).id;
+  assert.equal((await api.execute(copy, "echo more >> /root/kept && cat /root/kept")).stdout, "kept\nmore\n");
+  await Promise.all([id, copy].map((each) => api.delete(each)));
+  expectOk(await calls.delete(snapshot));
   await untilHostHas(stack.worker, { layers: 0, roots: [] });
 });
