@@ -3,8 +3,8 @@
  * an image of memory, both are taken while the sandbox stands still.
  */
 import { mkdir } from "node:fs/promises";
+import { faultPoint } from "../../shared/faults.ts";
 import type { WorkerContext } from "../context.ts";
-import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
 import { type Captured, type Consistency, FilesystemDriver, type Standstill, SubvolumeDriver } from "../runtime/container/snapshot-driver.ts";
 import { layerUse } from "../runtime/filesystem/disk.ts";
