@@ -249,7 +249,7 @@ export const table = {
     1024 * TiB,
     "Disk space for snapshots in the object store; when it is full, later snapshots stay on their workers until there is room.",
   ),
-  testFault: text("", "For tests: a file that may name the point at which the worker kills or stops itself, such as snapshot.frozen."),
+  testFault: text("", "For tests: a file that may name the point at which the worker or its helper kills or stops itself, such as snapshot.frozen."),
   testPasswordCost: integer(
     15,
     1,

@@ -3,6 +3,7 @@
  * with the arguments that say whom it serves, or by systemd for a connection to its socket, which only the worker's account may
  * open, with `--instance` and the name that systemd gives such a service.
  */
+import { armFaults } from "../../shared/faults.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { givenToHelper } from "../units/given.ts";
 import { servedOf } from "./arguments.ts";
@@ -22,5 +23,6 @@ function servedBySocket(instance: string): Served {
 
 const [first, ...rest] = process.argv.slice(2);
 
+armFaults(process.env.SANDGATE_TEST_FAULT ?? "");
 process.env.PATH = searchPath;
 serve(process.stdin, process.stdout, first === "--instance" ? servedBySocket(rest[0] ?? "") : servedOf(process.argv.slice(2)));

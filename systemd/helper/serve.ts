@@ -1,5 +1,6 @@
 /** Answers the requests of one connection, one after the other. What the other end can do with it is in THREATS.md. */
 import type { Readable, Writable } from "node:stream";
+import { faultPoint } from "../../shared/faults.ts";
 import { parseRequest, type Reply, type Request, requestBytesMax, requestsMax } from "../../shared/privileged.ts";
 import { messageOf } from "../base/failure.ts";
 import { readLines } from "../supervisor/lines.ts";
@@ -42,7 +43,9 @@ export function serve(input: Readable, output: Writable, served: Served): void {
 async function carryOut(request: Request, connected: Connected): Promise<Reply> {
   const { id, verb } = request;
   try {
+    faultPoint(`${verb}.begun`);
     const value = await (verbs[verb] as (connected: Connected, fields: Request) => Promise<number | undefined>)(connected, request);
+    faultPoint(`${verb}.done`);
     return { id, ok: true, ...(value === undefined ? {} : { value }) };
   } catch (error) {
     return { id, error: error instanceof Refusal ? error.fault : "failed", message: messageOf(error) };

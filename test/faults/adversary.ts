@@ -2,8 +2,8 @@
 import { appendFileSync, globSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type FaultPoint, pointsOfCalls } from "../../shared/faults.ts";
 import { attempt } from "../../shared/util/attempt.ts";
-import { type FaultPoint, pointsOfCalls } from "../../worker/faults.ts";
 import { isStopped } from "../../worker/runtime/process/proc.ts";
 import { containerMonitors, execServers, podmanService, privilegedHelper, programStarter } from "../helpers/part-processes.ts";
 import type { TestProcess } from "../helpers/process.ts";

@@ -4,14 +4,16 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FaultPoint } from "../../worker/faults.ts";
-import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
+import type { FaultPoint, HelperPoint } from "../../shared/faults.ts";
+import { attempt } from "../../shared/util/attempt.ts";
+import { commandLineOf, isStopped, processIds } from "../../worker/runtime/process/proc.ts";
 import { Api } from "./api.ts";
 import { stoppedProcesses, untilHostHas } from "./host-state.ts";
+import { podmanService, privilegedHelper } from "./part-processes.ts";
 import type { TestProcess } from "./process.ts";
 import { listOf, plain, usable, withSettings } from "./resilience.ts";
 import { type Snapshot, SnapshotCalls } from "./snapshots.ts";
-import { type Stack, startStack } from "./stack.ts";
+import { type Stack, type StackOptions, startStack } from "./stack.ts";
 import { assertSameFiles, describeSandbox, makeEveryKind, pythonCommand } from "./trees.ts";
 import { until } from "./until.ts";
 
@@ -45,19 +47,21 @@ export class CrashRig {
     this.#faults = parts.faults;
   }
 
-  static async open(name: string, settings: Readonly<Record<string, string>> = {}): Promise<CrashRig> {
+  static async open(name: string, settings: Readonly<Record<string, string>> = {}, options: Partial<StackOptions> = {}): Promise<CrashRig> {
     const faults = join(mkdtempSync(join(tmpdir(), `sandgate-${name}-faults-`)), "point");
     chmodSync(dirname(faults), 0o755);
-    const stack = await startStack({ name, settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_TEST_FAULT: faults, ...settings } });
+    const all = { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false", SANDGATE_TEST_FAULT: faults, ...settings };
+    const stack = await startStack({ name, settings: all, ...options });
     try {
       const api = new Api(stack);
       const calls = new SnapshotCalls(api);
-      const source = await api.create({ name: "source" });
+      const source = await api.create({ name: "source", resources: { cpus: 1, memory: 512, storage: 2 } });
       await makeEveryKind(api, source);
       const files = await describeSandbox(api, source);
       const kept = await calls.take(source, { name: "kept" });
-      await api.execute(source, `${pythonCommand(beat)} >/dev/null 2>&1 & until [ -s /dev/shm/beat ]; do sleep 0.02; done`);
-      return new CrashRig({ stack, api, calls, source, kept, files, faults });
+      const rig = new CrashRig({ stack, api, calls, source, kept, files, faults });
+      await rig.#startBeat();
+      return rig;
     } catch (error) {
       await stack[Symbol.asyncDispose]();
       rmSync(dirname(faults), { recursive: true });
@@ -81,6 +85,44 @@ export class CrashRig {
     }
     await this.stack.worker.start();
     await usable(this.api, this.source);
+  }
+
+  /**
+   * Makes a call, and does something when the worker or its helper stands still at this point; the worker goes on after that.
+   *
+   * @returns the answer, if one came
+   */
+  async meanwhile<T>(point: FaultPoint | HelperPoint, call: () => Promise<T>, hit: () => Promise<unknown>): Promise<T | undefined> {
+    const { worker } = this.stack;
+    const { pid } = worker;
+    writeFileSync(this.#faults, `${point} SIGSTOP`);
+    const called = call().catch(() => undefined);
+    try {
+      await until(`the worker or its helper is at ${point}`, () => isStopped(pid) || isStopped(privilegedHelper(this.stack) ?? pid));
+    } finally {
+      rmSync(this.#faults);
+    }
+    await hit().finally(() => worker.signal("SIGCONT"));
+    return called;
+  }
+
+  /** `kill -9` of the helper, where it is a process of its own: another serves the worker's next request. */
+  async killHelper(): Promise<void> {
+    process.kill(privilegedHelper(this.stack) ?? assert.fail("there is no helper"), "SIGKILL");
+  }
+
+  /** `kill -9` of all that runs, sandboxes included, and a start of all, with the volume mounted anew. */
+  async killEverything(): Promise<void> {
+    const { stack } = this;
+    const others = [privilegedHelper(stack), podmanService(stack)].filter((pid) => pid !== undefined);
+    for (const part of [stack.worker, stack.gateway, stack.nats]) await part.kill9();
+    const containers = (await stack.containers()).map(({ pid }) => pid).filter(Boolean);
+    for (const pid of [...others, ...containers]) attempt(() => process.kill(pid, "SIGKILL"));
+    await stack.remount();
+    for (const part of [stack.nats, stack.worker, stack.gateway]) await part.start();
+    await stack.ready();
+    await usable(this.api, this.source);
+    await this.#startBeat();
   }
 
   /** Does something while the worker runs with other settings. The usual worker is back when this resolves. */
@@ -141,6 +183,10 @@ export class CrashRig {
     const { id } = await this.calls.restored(snapshot);
     await this.assertFiles(id);
     await this.api.delete(id);
+  }
+
+  async #startBeat(): Promise<void> {
+    await this.api.execute(this.source, `${pythonCommand(beat)} >/dev/null 2>&1 & until [ -s /dev/shm/beat ]; do sleep 0.02; done`);
   }
 
   async #beat(): Promise<string> {

@@ -113,6 +113,12 @@ export class Stack implements AsyncDisposable {
     await until("the stack is ready", async () => (await fetch(`${url}/readyz`)).ok && others.every(isKnown));
   }
 
+  /** Mounts the volumes anew, when nothing runs: as a start does after the machine was restarted. */
+  async remount(): Promise<void> {
+    for (const id of this.#workerIds) await unmountInPodman(this.instance, id);
+    for (const volume of this.#volumes) await volume.remount();
+  }
+
   /** Ends everything and removes what it made. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.gateways, ...this.workers].map((part) => part.kill9()));
@@ -189,7 +195,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
   // The worker's own folder may be on a file system of a test, to be filled; a volume elsewhere would keep sandboxes from doing so.
   const volumes = workersDir === undefined ? await TestVolume.makeAll(instance, dataDir, workerIds) : [];
-  if (options.helperProcess) await Promise.all(volumes.map((volume, index) => volume.listen(() => stack.workers[index]?.pid ?? 0)));
+  if (options.helperProcess)
+    await Promise.all(volumes.map((volume, index) => volume.listen(() => stack.workers[index]?.pid ?? 0, settings.SANDGATE_TEST_FAULT)));
   const stack: Stack = new Stack({
     dataDir,
     instance,

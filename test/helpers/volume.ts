@@ -1,4 +1,5 @@
 /** The volume of a test's worker, made and mounted as the set-up does it. */
+import assert from "node:assert/strict";
 import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
@@ -15,16 +16,24 @@ import { unmount } from "../../systemd/volume/unmount.ts";
 import { isVolume, type NoVolume, type Volume } from "../../systemd/volume/volume.ts";
 import { until } from "./until.ts";
 
+const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
+
 export class TestVolume implements AsyncDisposable {
   readonly found: Volume | NoVolume;
-  readonly #paths: Instance["paths"];
-  readonly #account: Instance["account"];
+  readonly #instance: Instance;
   #socket: { readonly path: string; readonly server: Server } | undefined;
 
-  private constructor(found: Volume | NoVolume, { paths, account }: Pick<Instance, "paths" | "account">) {
+  private constructor(found: Volume | NoVolume, instance: Instance) {
     this.found = found;
-    this.#paths = paths;
-    this.#account = account;
+    this.#instance = instance;
+  }
+
+  get #paths(): Instance["paths"] {
+    return this.#instance.paths;
+  }
+
+  get #account(): Instance["account"] {
+    return this.#instance.account;
   }
 
   /** Makes one for each worker, or none. @param dir where; only root can write to it and to the folders on the way */
@@ -43,7 +52,6 @@ export class TestVolume implements AsyncDisposable {
   static async make(instance: Instance, folder: string): Promise<TestVolume> {
     mkdirSync(folder, { recursive: true, mode: 0o711 });
     const paths = { ...instance.paths, data: folder, volume: join(folder, "volume"), volumeImage: join(folder, "volume.img") };
-    const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
     const placed = { ...instance, paths };
     try {
       return new TestVolume(await prepareVolume(placed, administrator), placed);
@@ -57,21 +65,18 @@ export class TestVolume implements AsyncDisposable {
    * Has a helper that is a process of its own serve every connection to a socket, as systemd does it.
    *
    * @param pidOf tells the process id of the worker
+   * @param faults the file that may name the point at which the helper dies or stands still
    */
-  async listen(pidOf: () => number): Promise<void> {
+  async listen(pidOf: () => number, faults = ""): Promise<void> {
     const { found } = this;
     if (!isVolume(found)) return;
     const path = join(dirname(this.#paths.volume), "helper.sock");
     const account = this.#account;
-    const server = createServer((connection) =>
-      relay(
-        connection,
-        helperCommand(
-          { volume: found, images: { dir: this.#paths.memory, floorBytes: 0, keyFile: this.#paths.memoryKey }, worker: { pid: pidOf(), account } },
-          this.#paths,
-        ),
-      ),
-    );
+    const images = { dir: this.#paths.memory, floorBytes: 0, keyFile: this.#paths.memoryKey };
+    const server = createServer((connection) => {
+      const [env = "", alone = "", ...command] = helperCommand({ volume: found, images, worker: { pid: pidOf(), account } }, this.#paths);
+      relay(connection, [env, alone, `SANDGATE_TEST_FAULT=${faults}`, ...command]);
+    });
     await new Promise<void>((resolve) => server.listen(path, resolve));
     chownSync(path, account.uid, account.gid);
     chmodSync(path, 0o600);
@@ -96,6 +101,13 @@ export class TestVolume implements AsyncDisposable {
             ),
         }
       : {};
+  }
+
+  /** Unmounts it and mounts it again, when nothing uses it. */
+  async remount(): Promise<void> {
+    await releaseVolume(this.#paths);
+    const found = await prepareVolume(this.#instance, administrator);
+    assert.deepEqual(found, this.found);
   }
 
   /** After everything that uses it has been stopped. */

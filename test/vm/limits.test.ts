@@ -226,7 +226,9 @@ const damages = {
 };
 for (const [what, damage] of Object.entries(damages)) {
   test(`${what}: the sandbox, its programs and its limits stay`, async () => {
-    await client.output(greedy.id, "[ -e /root/ticks ] || (while :; do echo tick >> /root/ticks; sleep 0.5; done) > /dev/null 2>&1 &");
+    const tick = "[ -e /root/ticks ] || (while :; do echo tick >> /root/ticks; sleep 0.5; done) > /dev/null 2>&1 &";
+    // The worker may not be back from what was done to it before.
+    await until("the sandbox answers", () => client.output(greedy.id, `${tick} echo on`), patienceMs);
     const before = await until("it ticks", async () => (await ticks()) || undefined);
     await machine.shell(damage);
     await goesOn(before);

@@ -1,13 +1,13 @@
 /** Starts the containers of sandboxes, and containers without files, which become sandboxes later. */
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
+import { faultPoint } from "../../shared/faults.ts";
 import { sandboxDefaults } from "../../shared/schemas/sandboxes.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
 import { until } from "../../shared/waiting.ts";
-import { faultPoint } from "../faults.ts";
 import { type Container, madeIn } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { enterRoot, RootRefused } from "../runtime/container/root.ts";

@@ -1,11 +1,11 @@
 /** Creates, restarts and removes the containers of sandboxes. */
 import { SandgateError } from "../../shared/errors.ts";
+import { faultPoint } from "../../shared/faults.ts";
 import { decideMemory } from "../../shared/memory.ts";
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Semaphore } from "../../shared/util/mutex.ts";
-import { faultPoint } from "../faults.ts";
 import { type Container, isCopy, notRunning } from "../runtime/container/container.ts";
 import type { Copies } from "../runtime/container/copies.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";

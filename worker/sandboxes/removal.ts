@@ -1,9 +1,9 @@
 /** Removes the containers of sandboxes, with all that was made for them. */
 import type { Config } from "../../shared/config.ts";
+import { faultPoint } from "../../shared/faults.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
-import { faultPoint } from "../faults.ts";
 import type { MeetingPlaces } from "../runtime/exec-server/meeting-places.ts";
 import type { Host } from "../runtime/host/host.ts";
 import type { Resolvers } from "../runtime/network/resolvers.ts";

@@ -3,8 +3,8 @@
  * an image of memory, both are taken while the sandbox stands still.
  */
 import { mkdir } from "node:fs/promises";
+import { faultPoint } from "../../shared/faults.ts";
 import type { WorkerContext } from "../context.ts";
-import { faultPoint } from "../faults.ts";
 import type { Container } from "../runtime/container/container.ts";
 import { type Captured, type Consistency, FilesystemDriver, type Standstill, SubvolumeDriver } from "../runtime/container/snapshot-driver.ts";
 import { layerUse } from "../runtime/filesystem/disk.ts";
@@ -61,7 +61,8 @@ async function shareFiles(
     const unfinished = temporaryNames(sandbox);
     const copied = await new SubvolumeDriver(standstillOf(context, sandbox, wanted), volume).capture(container, layer, wanted.consistency);
     await volume.limit(layer, Number.MAX_SAFE_INTEGER);
-    await removeByPrefix(layer, [...new Set([...unfinished, ...temporaryNames(sandbox)])]);
+    const left = [...new Set([...unfinished, ...temporaryNames(sandbox)])];
+    if (left.length > 0) await volume.change(layer, (dir) => removeByPrefix(dir, left));
     faultPoint("snapshot.copied");
     captured.resolve({ ...copied, sizeBytes: (await volume.use(layer))?.bytes ?? 0 });
   });

@@ -85,6 +85,7 @@ export class Layers {
       try {
         await first.makeLayer(partial);
         await fill(first.contentOf(partial));
+        await first.finishLayer(partial);
         await rename(partial, whole);
         // Records that count on it are on another file system, which does not bring this to disk.
         if (first.copies) await syncTree(layersFolder(first));

@@ -2,9 +2,9 @@
 
 import type { Layer, Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { SandgateError } from "../../shared/errors.ts";
+import { faultPoint } from "../../shared/faults.ts";
 import { errors } from "../../shared/known-errors.ts";
 import { nextArchiveState, nextSnapshotState, type SnapshotEvent } from "../../shared/state/snapshot.ts";
-import { faultPoint } from "../faults.ts";
 import type { OwnEntries } from "../store/entries.ts";
 import type { Store } from "../store/store.ts";
 

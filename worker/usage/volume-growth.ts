@@ -1,4 +1,5 @@
 /** Makes the volume larger ahead of its writers: a program can fill it faster than anybody could look. */
+import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
 
 /** What is kept free beyond what has been promised, for snapshots of files that are replaced. */
@@ -7,6 +8,8 @@ const spareBytes = 1024 ** 3;
 const aheadBytes = 8 * 1024 ** 3;
 /** The pause after a refusal: the disk may have room again. */
 const refusedMs = 30_000;
+
+const isLost = (error: unknown): boolean => error instanceof SandgateError && error.code === "unavailable";
 
 /** Makes the volume larger by at least this much if it can; rejects when it cannot be larger now. */
 export type Grow = (moreBytes: number) => Promise<void>;
@@ -50,7 +53,8 @@ export class VolumeGrowth {
 
   async #step(grow: Grow, moreBytes: number): Promise<void> {
     try {
-      await grow(moreBytes);
+      // What a helper that was lost has left half done, the next one completes.
+      await grow(moreBytes).catch((error: unknown) => (isLost(error) ? grow(moreBytes) : Promise.reject(error)));
       this.#refusedAtMs = Number.NEGATIVE_INFINITY;
     } catch (error) {
       this.#refusedAtMs = performance.now();

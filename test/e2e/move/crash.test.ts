@@ -1,7 +1,7 @@
 /** Parts die while a sandbox moves, at every step: afterwards exactly one worker has it, with all of its files. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FaultPoint } from "../../../worker/faults.ts";
+import type { FaultPoint } from "../../../shared/faults.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { MoveRig } from "./rig.ts";
 

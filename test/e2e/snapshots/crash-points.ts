@@ -1,8 +1,8 @@
 /** A worker that dies while it takes a snapshot: after its return the snapshot is whole or not there. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { FaultPoint } from "../../../shared/faults.ts";
 import { newId } from "../../../shared/util/ids.ts";
-import type { FaultPoint } from "../../../worker/faults.ts";
 import type { CrashRig } from "../../helpers/crash.ts";
 import { expectOk } from "../../helpers/expect.ts";
 

@@ -1,8 +1,8 @@
 /** A worker that dies while it restores or deletes: after its return all is whole or gone. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { FaultPoint } from "../../../shared/faults.ts";
 import { newId } from "../../../shared/util/ids.ts";
-import type { FaultPoint } from "../../../worker/faults.ts";
 import type { CrashRig } from "../../helpers/crash.ts";
 import { expectError, expectOk } from "../../helpers/expect.ts";
 import { isOnVolume, untilHostHas } from "../../helpers/host-state.ts";

@@ -1,7 +1,7 @@
 /** Sandboxes on a volume: limits of the kernel, snapshots of full sandboxes, and sandboxes that were made before there was a volume. */
 import assert from "node:assert/strict";
-import { statfsSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { initPath } from "../../../worker/runtime/container/first-process.ts";
 import { Store } from "../../../worker/store/store.ts";
@@ -16,6 +16,7 @@ import { assertSameFiles, describeSandbox } from "../../helpers/trees.ts";
 import { until } from "../../helpers/until.ts";
 
 const GB = 1024 ** 3;
+const blockBytes = 512; // the unit of stat(2)
 
 const stack = await fixture(startStack({ name: "volume", settings: { ...plain, SANDGATE_SNAPSHOT_ARCHIVE: "false" } }));
 const api = new Api(stack);
@@ -177,4 +178,59 @@ test("sandboxes and snapshots that were made before there was a volume stay, and
   await api.delete(end);
   expectOk(await calls.delete(last.id));
   await untilHostHas(stack.worker, { layers: 0, roots: [] });
+});
+
+test("nobody can change the files of a snapshot, and they can be restored from and deleted", async () => {
+  const id = await api.create(small);
+  await api.execute(id, "echo kept > /root/kept");
+  const { id: snapshot } = await calls.take(id);
+  const { SANDGATE_VOLUME_DIR: volume = "", SANDGATE_WORKER_ID: worker = "" } = stack.worker.spec.env;
+  const layers = join(volume, worker, "layers");
+  const [layer = assert.fail("it has a layer")] = readdirSync(layers);
+  assert.throws(() => writeFileSync(join(layers, layer, "planted"), ""), { code: "EROFS" });
+  const copy = (await calls.restored(snapshot)).id;
+  assert.equal((await api.execute(copy, "echo more >> /root/kept && cat /root/kept")).stdout, "kept\nmore\n");
+  await Promise.all([id, copy].map((each) => api.delete(each)));
+  expectOk(await calls.delete(snapshot));
+  await untilHostHas(stack.worker, { layers: 0, roots: [] });
+});
+
+test("what deleted sandboxes and snapshots took goes back to the disk below the volume", async () => {
+  const bytes = 300 * 1024 ** 2;
+  const { SANDGATE_VOLUME_DIR: volume = "" } = stack.worker.spec.env;
+  // Whatever the file system keeps for itself by then.
+  const slackBytes = bytes / 10;
+  const stored = (): number => statSync(join(dirname(volume), "volume.img")).blocks * blockBytes;
+  const id = await api.create(small);
+  const before = stored();
+  await api.execute(id, `head -c ${bytes} /dev/urandom > /root/large; sync`, { timeout: 100 });
+  const { id: snapshot } = await calls.take(id);
+  await until("it takes the disk's space", () => stored() > before + bytes - slackBytes);
+  await api.delete(id);
+  expectOk(await calls.delete(snapshot));
+  await until("the disk has it back", () => stored() < before + slackBytes, 120_000);
+});
+
+test("sizes of a chain of snapshots are those that the kernel counts, also when the middle one is deleted", async () => {
+  const [mib, slackBytes] = [1024 ** 2, 512 * 1024];
+  const id = await api.create(small);
+  const chain: string[] = [];
+  for (const changes of ["a=10", "b=5", "a=10 c=3"]) {
+    for (const [name, size] of changes.split(" ").map((change) => change.split("="))) {
+      await api.execute(id, `rm -f /root/${name}; head -c ${size}M /dev/urandom > /root/${name}`);
+    }
+    chain.push((await calls.take(id)).id);
+  }
+  await api.delete(id);
+  const untilTheyTake = (wanted: Readonly<Record<string, readonly number[]>>): Promise<unknown> =>
+    until(`they take ${JSON.stringify(wanted)} MiB`, async () => {
+      const { data } = await calls.list();
+      const isRight = (found: number | null, size = 0): boolean => found !== null && found >= size * mib && found < size * mib + slackBytes;
+      return data.every((one) => isRight(one.exclusive_bytes, wanted[one.id]?.[0]) && isRight(one.shared_bytes, wanted[one.id]?.[1]));
+    });
+  const [first = "", middle = "", last = ""] = chain;
+  await untilTheyTake({ [first]: [0, 10], [middle]: [0, 15], [last]: [13, 5] });
+  expectOk(await calls.delete(middle));
+  await untilTheyTake({ [first]: [10, 0], [last]: [18, 0] });
+  for (const each of [first, last]) expectOk(await calls.delete(each));
 });

@@ -71,14 +71,14 @@ export class SubvolumeDriver implements SnapshotDriver {
   }
 
   async capture(container: Container & { writableLayer: string }, dir: string, consistency: Consistency): Promise<Captured> {
-    const copy = (to: string): Promise<void> => this.#subvolumes.copy(dirname(container.writableLayer), to);
+    const files = dirname(container.writableLayer);
     const flushed = `${dir}${partialSuffix}`;
     try {
       // Made only to bring to disk what the sandbox has written, so that it is not frozen for that.
-      await copy(flushed);
+      await this.#subvolumes.copy(files, flushed);
       // Of files that are written meanwhile, a copy can have a later change of one without an earlier change of another. So
       // nothing may run for either kind of snapshot.
-      const { pauseMs } = await this.#standstill.during(container, () => copy(dir));
+      const { pauseMs } = await this.#standstill.during(container, () => this.#subvolumes.preserve(files, dir));
       return { consistency, pauseMs };
     } finally {
       await this.#subvolumes.remove(flushed);

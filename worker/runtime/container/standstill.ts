@@ -1,6 +1,7 @@
 /** Freezes containers, and keeps new commands out of them meanwhile. */
+
+import { faultPoint } from "../../../shared/faults.ts";
 import { errors } from "../../../shared/known-errors.ts";
-import { faultPoint } from "../../faults.ts";
 import { killTree } from "../process/proc.ts";
 import type { Container } from "./container.ts";
 import { type Frozen, freeze } from "./freezer.ts";

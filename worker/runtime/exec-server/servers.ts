@@ -5,9 +5,9 @@
  * sandbox's commands, and the runtime starts them when it does not.
  */
 import { closeSync, openSync } from "node:fs";
+import { faultPoint } from "../../../shared/faults.ts";
 import { sendMessage } from "../../../shared/util/libc.ts";
 import { within } from "../../../shared/waiting.ts";
-import { faultPoint } from "../../faults.ts";
 import type { ProcessSpec } from "../container/command.ts";
 import { type Container, isCopy, notRunning } from "../container/container.ts";
 import { servedFailure } from "../container/failures.ts";

@@ -10,6 +10,8 @@ const findSubvolume = 0xd0009412;
 const createSubvolume = 0x50009418;
 const snapshotSubvolume = 0x50009417;
 const destroySubvolume = 0x5000940f;
+const setFlags = 0x4008941a;
+const readOnly = 2n;
 const firstFile = 256n;
 
 /** `struct btrfs_ioctl_vol_args`, and where its name is. */
@@ -39,16 +41,24 @@ export function subvolumeId(dir: string): number {
 
 /** Makes a subvolume. @param bytesMax what it may refer to, where the file system counts that @throws {Error} */
 export async function makeSubvolume(dir: string, bytesMax?: number): Promise<void> {
-  await change("BTRFS_IOC_SUBVOL_CREATE_V2", createSubvolume, dir, arguments2(dir, bytesMax));
+  await change("BTRFS_IOC_SUBVOL_CREATE_V2", createSubvolume, dirname(dir), arguments2(dir, bytesMax));
+}
+
+/** Whether nothing in a subvolume can be changed from now on, by nobody. @throws {Error} */
+export async function setReadOnly(dir: string, isReadOnly: boolean): Promise<void> {
+  const flags = Buffer.alloc(8);
+  flags.writeBigUInt64LE(isReadOnly ? readOnly : 0n);
+  await change("BTRFS_IOC_SUBVOL_SETFLAGS", setFlags, dir, flags);
 }
 
 /** Makes a subvolume with all that is in another one. It has the limit of that as well. @throws {Error} */
-export async function copySubvolume(from: string, dir: string): Promise<void> {
+export async function copySubvolume(from: string, dir: string, { isReadOnly = false } = {}): Promise<void> {
   const source = await open(from, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     const wanted = arguments2(dir, undefined);
     wanted.writeBigInt64LE(BigInt(source.fd), 0);
-    await change("BTRFS_IOC_SNAP_CREATE_V2", snapshotSubvolume, dir, wanted);
+    if (isReadOnly) wanted.writeBigUInt64LE(readOnly, second.flags);
+    await change("BTRFS_IOC_SNAP_CREATE_V2", snapshotSubvolume, dirname(dir), wanted);
   } finally {
     await source.close();
   }
@@ -58,7 +68,13 @@ export async function copySubvolume(from: string, dir: string): Promise<void> {
 export async function removeSubvolume(dir: string): Promise<void> {
   const wanted = Buffer.alloc(volumeBytes);
   wanted.write(basename(dir), nameAt);
-  await change("BTRFS_IOC_SNAP_DESTROY", destroySubvolume, dir, wanted);
+  const destroy = (): Promise<void> => change("BTRFS_IOC_SNAP_DESTROY", destroySubvolume, dirname(dir), wanted);
+  await destroy().catch(async (error: NodeJS.ErrnoException) => {
+    // Its owner may remove one that is read-only only after it is not.
+    if (error.code !== "EROFS") throw error;
+    await setReadOnly(dir, false);
+    await destroy();
+  });
 }
 
 /** What `arguments2` refers to by its address stays as long as that. */
@@ -79,12 +95,12 @@ function arguments2(dir: string, bytesMax: number | undefined): Buffer {
   return wanted;
 }
 
-/** On another thread: it may have to wait for the disk. */
+/** Of a folder, on another thread: it may have to wait for the disk. */
 async function change(name: string, request: number, dir: string, wanted: Buffer): Promise<void> {
-  const parent = await open(dirname(dir), constants.O_RDONLY | constants.O_DIRECTORY);
+  const folder = await open(dir, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     await new Promise<void>((resolve, reject) => {
-      ioctl.async(parent.fd, request, wanted, (error: unknown, result: number) => {
+      ioctl.async(folder.fd, request, wanted, (error: unknown, result: number) => {
         try {
           if (error) throw error;
           check(result, name);
@@ -95,7 +111,7 @@ async function change(name: string, request: number, dir: string, wanted: Buffer
       });
     });
   } finally {
-    await parent.close();
+    await folder.close();
   }
 }
 

@@ -21,6 +21,8 @@ export class Folders implements FileStorage {
 
   async makeLayer(): Promise<void> {}
 
+  async finishLayer(): Promise<void> {}
+
   contentOf(layer: string): string {
     return layer;
   }

@@ -17,6 +17,8 @@ export interface FileStorage {
   copy(layer: string, dir: string): Promise<void>;
   /** Makes what is needed around a layer's own folder. */
   makeLayer(dir: string): Promise<void>;
+  /** Keeps a complete layer from being changed, if the file system can. */
+  finishLayer(dir: string): Promise<void>;
   /** The layer's own folder. */
   contentOf(layer: string): string;
   /** Has the kernel limit what a folder may take, if it can. A copy has the limit of the original at first. */

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { type DiskUse, layerUse } from "../filesystem/disk.ts";
 import type { PrivilegedHelper } from "../privileged/helper.ts";
-import { copySubvolume, makeSubvolume, removeSubvolume, subvolumeId } from "./btrfs.ts";
+import { copySubvolume, makeSubvolume, removeSubvolume, setReadOnly, subvolumeId } from "./btrfs.ts";
 import { countersOf } from "./counters.ts";
 import { type DiskSharing, type FileStorage, layersFolder, rootsFolder } from "./storage.ts";
 
@@ -51,6 +51,22 @@ export class Subvolumes implements FileStorage {
   /** Copies the folder of a layer or of a sandbox, in its state at one moment. The copy is on disk when this resolves. */
   async copy(dir: string, to: string): Promise<void> {
     await attempted("copy the files of the sandbox", copySubvolume(dir, to));
+  }
+
+  /** Copies the folder of a sandbox as `copy` does, to become a layer: nothing can change in it. */
+  async preserve(dir: string, layer: string): Promise<void> {
+    await attempted("copy the files of the sandbox", copySubvolume(dir, layer, { isReadOnly: true }));
+  }
+
+  /** Changes a layer that nobody knows yet. */
+  async change(layer: string, work: (dir: string) => Promise<void>): Promise<void> {
+    await attempted("change the snapshot", setReadOnly(layer, false));
+    await work(layer);
+    await this.finishLayer(layer);
+  }
+
+  async finishLayer(layer: string): Promise<void> {
+    await attempted("keep the snapshot", setReadOnly(layer, true));
   }
 
   async limit(dir: string, bytes: number): Promise<void> {

@@ -1,6 +1,7 @@
 /** When the volume is made larger. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { SandgateError } from "../../../../shared/errors.ts";
 import { createLogger } from "../../../../shared/util/log.ts";
 import { VolumeGrowth } from "../../../../worker/usage/volume-growth.ts";
 
@@ -41,4 +42,15 @@ test("after a refusal it rests", async () => {
   for (let look = 0; look < 3; look++) await growth.keepAhead(0, 0);
   assert.equal(tries, 1);
   assert.equal(growth.isRefused, true);
+});
+
+test("what a helper could not end that was lost meanwhile is asked of the next one, once", async () => {
+  const growth = new VolumeGrowth(floorBytes, log);
+  const lost = () => Promise.reject(new SandgateError("unavailable", "the helper is gone"));
+  const answers = [lost, () => Promise.resolve(), lost, lost];
+  growth.growBy(() => (answers.shift() ?? assert.fail("asked too often"))());
+  await growth.keepAhead(0, 0);
+  assert.deepEqual([answers.length, growth.isRefused], [2, false]);
+  await growth.keepAhead(0, 0);
+  assert.deepEqual([answers.length, growth.isRefused], [0, true]);
 });

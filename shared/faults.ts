@@ -1,6 +1,7 @@
 /** Lets tests kill or stop the process at a named point, to see what a crash or a standstill there leaves behind. Off unless configured. */
 
 import { existsSync, readFileSync } from "node:fs";
+import type { Verb } from "./privileged.ts";
 
 /** Points that calls to any worker reach. */
 export const pointsOfCalls = [
@@ -41,7 +42,10 @@ export const faultPoints = [
   "move.confirmed",
   "move.ended",
 ] as const;
+/** Points of the worker. */
 export type FaultPoint = (typeof faultPoints)[number];
+/** Points of the privileged helper: when it has read a request, and when it has done it and not replied yet. */
+export type HelperPoint = `${Verb}.${"begun" | "done"}`;
 
 let file = "";
 
@@ -54,7 +58,7 @@ export function armFaults(path: string): void {
 }
 
 /** A point at which a test may kill the process, as `kill -9` would, or stop it. */
-export function faultPoint(point: FaultPoint): void {
+export function faultPoint(point: FaultPoint | HelperPoint): void {
   if (!file || !existsSync(file)) return;
   const [named, signal = "SIGKILL"] = readFileSync(file, "utf8").split(" ");
   if (named === point) process.kill(process.pid, signal);
