@@ -1,4 +1,5 @@
 /** The kinds of settings: what each takes, and how its text is read. */
+import { isIP } from "node:net";
 import { readPairs } from "./util/pairs.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,6 +26,12 @@ export const text = (fallback: Setting<string>["fallback"], about: string, secre
 });
 
 export const file = (about: string): Setting<string> => ({ ...text("", about), file: true });
+
+export const ipAddress = (about: string): Setting<string> => ({
+  ...text("", about),
+  takes: "an IP address of this machine",
+  parse: (value) => (isIP(value) === 0 && value !== "" ? undefined : value),
+});
 
 export const integer = (fallback: number, min: number, max: number, about: string): Setting<number> => ({
   fallback,

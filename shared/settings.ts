@@ -9,6 +9,7 @@ import {
   httpHeaders,
   httpUrl,
   integer,
+  ipAddress,
   list,
   listOf,
   openTelemetry,
@@ -154,6 +155,10 @@ export const table = {
     parse: imageName,
   } as Setting<string>,
   linesDir: text("", "Set by the start itself: the folder of the Unix sockets between gateways and workers of one machine; streams go over NATS when empty."),
+  linesHost: ipAddress(
+    "The address on which a gateway listens for workers of other machines, whose streams then go over TLS instead of NATS; when empty, the one at which its NATS server sees it, unless that is a loopback one.",
+  ),
+  linesPort: integer(4225, 0, 65_528, "The first of eight ports for that. Each gateway of a machine takes the first free one; with 0 it listens on none."),
   execServer: text("", "Set by the start itself: the program that starts commands in sandboxes; the OCI runtime starts them when empty."),
   defaultImageId: text("", "Set by the start itself: the id of the default image, which stays the same even if its name is given to another one."),
   localImages: listOf(

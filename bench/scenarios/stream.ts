@@ -1,5 +1,6 @@
 /** Throughput: the output of a command as it is written, and whole files in both directions. */
 import { join } from "node:path";
+import { testPort } from "../../test/helpers/ports.ts";
 import { curl, withFile, withJson } from "../curl.ts";
 import { Installation, type Sandbox } from "../installation.ts";
 import { type Contender, takeTurns } from "../measure.ts";
@@ -13,7 +14,9 @@ const fileBytes = 64 * MB;
 const command = "head -c 128M /dev/zero | tr '\\0' 'x'";
 const fileInside = "/root/bench-file";
 
-/** What gateways and workers on different machines have between them: no Unix socket. */
+/** What gateways and workers on different machines have between them. */
+export const overTls = "sandgate, over TLS";
+/** And where the port for that cannot be reached. */
 export const overNats = "sandgate, over NATS";
 
 type Metric = "output" | "upload" | "download";
@@ -26,28 +29,38 @@ export const streamTasks: Readonly<Record<Metric, { title: string; bytes: number
 };
 
 export async function stream(setting: Setting): Promise<Row[]> {
-  const { installation } = setting;
-  const distant = await Installation.start({ SANDGATE_LINES_DIR: "" });
+  const listening = { SANDGATE_LINES_HOST: "127.0.0.1", SANDGATE_LINES_PORT: String(await testPort()) };
+  return setting.installation.withSandbox((sandbox) =>
+    distantly(listening, (tls) => distantly({ SANDGATE_LINES_PORT: "0" }, (nats) => compareAll(setting, sandbox, { [overTls]: tls, [overNats]: nats }))),
+  );
+}
+
+/** A sandbox of an installation whose parts do not share a machine. */
+type Distant = readonly [Installation, Sandbox];
+
+/** @param settings what the parts have between them */
+async function distantly<T>(settings: Readonly<Record<string, string>>, work: (distant: Distant) => Promise<T>): Promise<T> {
+  const installation = await Installation.start({ SANDGATE_LINES_DIR: "", ...settings });
   try {
-    return await installation.withSandbox((sandbox) => distant.withSandbox((other) => compareAll(setting, sandbox, distant, other)));
+    return await installation.withSandbox((sandbox) => work([installation, sandbox]));
   } finally {
-    await distant.stop();
+    await installation.stop();
   }
 }
 
-/** @param other a sandbox of the installation whose streams go over NATS */
-async function compareAll(setting: Setting, sandbox: Sandbox, distant: Installation, other: Sandbox): Promise<Row[]> {
+async function compareAll(setting: Setting, sandbox: Sandbox, distant: Readonly<Record<string, Distant>>): Promise<Row[]> {
   const { installation } = setting;
   const file = join(installation.agent.scratchDir, "file");
   await installation.agent.run(["sh", "-c", 'head -c "$1" /dev/urandom > "$2"', "sh", String(fileBytes), file]);
-  const contenders = [sandgate(own, installation, sandbox, file), sandgate(overNats, distant, other, file), podman(installation, sandbox, file)];
+  const others = Object.entries(distant).map(([name, place]) => sandgate(name, ...place, file));
+  const contenders = [sandgate(own, installation, sandbox, file), ...others, podman(installation, sandbox, file)];
   const metrics = Object.keys(streamTasks) as Metric[];
   const { inARow: samples } = await takeTurns(contenders, roundsOf(setting, "stream", { share: 1, warmUp: 1 }), (taken) => areTight(taken, metrics));
   return metrics.flatMap((metric) => {
     const { title, bytes, peer } = streamTasks[metric];
     const timings = (name: string, contender: string) => ({ contender, rounds: samples[name]?.[metric] ?? [] });
     const rate = (ms: readonly number[]): Row["rate"] => ({ value: bytes / MB / (percentile(ms, 0.5) / 1_000), unit: "MB/s" });
-    return rowsOf(title, [timings(own, own), timings(overNats, overNats), timings("podman", peer)], rate);
+    return rowsOf(title, [timings(own, own), ...others.map(({ name }) => timings(name, name)), timings("podman", peer)], rate);
   });
 }
 

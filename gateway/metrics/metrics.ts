@@ -6,6 +6,7 @@ import type { Config } from "../../shared/config.ts";
 import { errorCodes } from "../../shared/errors.ts";
 import type { StreamHub } from "../../shared/stream/hub.ts";
 import { Histogram } from "../../shared/util/histogram.ts";
+import { isLoopback } from "../../shared/util/host.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { nodeHttp } from "../../shared/util/node-http.ts";
 import type { Dispatcher } from "../fleet/dispatch.ts";
@@ -29,8 +30,6 @@ interface Series {
 const lagSampleMs = 200;
 
 const contentTypes: Readonly<Record<Format, string>> = { prometheus: Registry.PROMETHEUS_CONTENT_TYPE, openmetrics: Registry.OPENMETRICS_CONTENT_TYPE };
-
-const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(host);
 
 interface Parts {
   readonly log: Logger;
@@ -61,7 +60,14 @@ export class Metrics {
     collect(registry, Gauge, "sandgate_calls_in_progress", "Calls in progress.", () => [[{}, inProgress()]]);
     collect(registry, Gauge, "sandgate_streams_open", "Streams between this gateway and workers.", () => [[{}, hub.open]]);
     const streams = () => Object.entries(hub.lines.counts).map(([way, count]) => [{ way }, count] as const);
-    collect(registry, Counter, "sandgate_streams_total", "Streams that began, or went on, over a Unix socket or over NATS.", streams, "way");
+    collect(
+      registry,
+      Counter,
+      "sandgate_streams_total",
+      "Streams that began, or went on, over a Unix socket, over TLS to another machine, or over NATS.",
+      streams,
+      "way",
+    );
     collect(registry, Gauge, "sandgate_session_sockets_open", "WebSockets of live sessions on this gateway.", () => [[{}, sockets.size]]);
     collect(registry, Counter, "sandgate_audit_entries_lost_total", "Entries that are not in the audit record.", () => [[{}, auditRecord.lost]]);
     const requests = () => this.#all().map(({ labels, count }) => [labels, count] as const);

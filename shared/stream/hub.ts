@@ -1,5 +1,5 @@
 /**
- * The streams of a process share one subscription, and with each process of the same machine one line beside it. The hub passes
+ * The streams of a process share one subscription, and with some processes one line beside it. The hub passes
  * each frame to the stream it belongs to.
  *
  * Where there is a line when a stream opens, this end sends all of the stream over it. If the line breaks, what the other end may

@@ -17,5 +17,8 @@ export function hostAndPort(text: string): { readonly name: string; readonly por
 /** A host with a port, as URLs have it. */
 export const withPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
+/** Whether a host is this machine alone. */
+export const isLoopback = (host: string): boolean => /^(127\..*|::1|localhost)$/.test(host);
+
 /** An address at which this machine reaches what listens on `host`. */
 export const reachedHere = (host: string): string => ({ "0.0.0.0": "127.0.0.1", "::": "::1" })[host] ?? host;

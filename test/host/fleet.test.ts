@@ -63,10 +63,29 @@ test("a further gateway joins, and serves the sandboxes of all workers", async (
   );
 });
 
+test("streams between machines go over TLS, and not over NATS", async () => {
+  const ways = (machine: Machine): Promise<string> => machine.shell("curl -sS http://127.0.0.1:9464/metrics | grep '^sandgate_streams_total'");
+  const count = (text: string, way: string): number => Number(new RegExp(`way="${way}"\\S* (\\d+)`).exec(text)?.[1]);
+  for (const [machine, client] of [
+    [one, first],
+    [three, further],
+  ] as const) {
+    await until("the line", async () => {
+      const before = count(await ways(machine), "tls");
+      await client.output(there, "true");
+      return count(await ways(machine), "tls") > before;
+    });
+    const before = await ways(machine);
+    assert.equal((await client.output(there, "seq 100000")).length, 588_895);
+    const after = await ways(machine);
+    assert.deepEqual([count(after, "tls") > count(before, "tls"), count(after, "nats")], [true, count(before, "nats")]);
+  }
+});
+
 test("a machine that is cut off is told to clients as lost, and its sandboxes go on when it is back", async (context) => {
   await first.output(there, "(while :; do echo tick >> /root/ticks; sleep 0.2; done) > /dev/null 2>&1 &");
   const stream = further.text(`/v1/sandboxes/${there}/execute_async`, { command: "while :; do echo tick; sleep 1; done" });
-  await until("it runs", async () => (await first.output(there, "pgrep -fc 'sleep 1' || true")) !== "0\n");
+  await until("it runs", async () => (await first.output(there, "pgrep -fc '[s]leep 1' || true")) !== "0\n");
   await network.cable(2, "down");
   const cutAtMs = performance.now();
   assert.match((await stream).trim().split("\n").at(-1) ?? "", /"code":"worker_lost"/);

@@ -1,5 +1,5 @@
 /**
- * What two processes of one machine say on a line. Each frame begins with the number of bytes that follow (4 bytes, big-endian)
+ * What two processes say on a line. Each frame begins with the number of bytes that follow (4 bytes, big-endian)
  * and its kind (1 byte). A frame of a stream goes on with the length of the stream's id (1 byte), the id, and the message as it
  * would be sent over NATS; the other kinds have nothing more.
  */

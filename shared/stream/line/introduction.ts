@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { SandgateError } from "../../errors.ts";
+import { dial, type LineAddress } from "./tls.ts";
 
 const welcome = Buffer.from([1]);
 const patienceMs = 3_000;
@@ -28,19 +29,23 @@ async function readExactly(socket: Socket, bytes: number): Promise<Buffer> {
   }
 }
 
-/** Comes to a socket with a token. @throws {SandgateError} `unavailable` if nobody listens there, or the token is not known */
-export async function comeTo(path: string, token: string): Promise<Socket> {
-  const socket = connect(path);
+/**
+ * Comes to a Unix socket, or to another machine by TLS, with a token.
+ *
+ * @throws {SandgateError} `unavailable` if nobody listens there, or the token is not known
+ */
+export async function comeTo(place: string | LineAddress, token: string): Promise<Socket> {
+  const [socket, connected] = typeof place === "string" ? [connect(place), "connect"] : [dial(place, token), "secureConnect"];
   // What `once` does not hear; the line has listeners of its own.
   socket.on("error", () => {});
   try {
-    await once(socket, "connect", { signal: AbortSignal.timeout(patienceMs) });
+    await once(socket, connected, { signal: AbortSignal.timeout(patienceMs) });
     socket.write(token);
     if (!(await readExactly(socket, welcome.length)).equals(welcome)) throw new Error("no welcome came");
     return socket;
   } catch (cause) {
     socket.destroy();
-    throw new SandgateError("unavailable", "the gateway's socket cannot be reached", { cause });
+    throw new SandgateError("unavailable", "the gateway cannot be reached for a line", { cause });
   }
 }
 

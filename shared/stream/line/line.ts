@@ -1,11 +1,12 @@
 /**
- * A connection by a Unix socket between two processes of one machine, on which all of their streams go side by side. How much
+ * A connection between two processes, by a Unix socket or by TLS, on which all of their streams go side by side. How much
  * each stream may send is told by its own credit, as over NATS; the line bounds what has been sent and not been taken.
  *
  * What the other end has not taken yet is kept. When the line breaks, that is handed back to be sent in another way. The other
  * end may get some of it twice: messages of a stream are numbered, so it takes each once.
  */
 import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import { inTime } from "../../bus/failures.ts";
 import { SandgateError } from "../../errors.ts";
 import { deferred, within } from "../../waiting.ts";
@@ -32,6 +33,7 @@ export interface LineOwner {
 export class Line {
   /** The process at the other end, as it is called on the bus. */
   readonly peer: string;
+  readonly way: "socket" | "tls";
   readonly #socket: Socket;
   readonly #owner: LineOwner;
   readonly #stallMs: number;
@@ -44,10 +46,12 @@ export class Line {
   readonly #asked: { upTo: number; readonly answered: () => void }[] = [];
   #isOpen = true;
   #isGathering = false;
+  readonly #asking: NodeJS.Timeout;
 
   /** @param socket connected, and known to lead to that process */
   constructor(peer: string, socket: Socket, owner: LineOwner, stallMs = stallDefaultMs) {
     this.peer = peer;
+    this.way = socket instanceof TLSSocket ? "tls" : "socket";
     this.#socket = socket;
     this.#owner = owner;
     this.#stallMs = stallMs;
@@ -55,6 +59,8 @@ export class Line {
     socket.on("error", over).on("close", over).on("end", over);
     socket.on("data", (bytes: Buffer) => this.#take(bytes, 0));
     socket.resume();
+    // A machine without power says nothing, nor does a firewall that forgets a connection, and what is sent there may be little.
+    this.#asking = setInterval(() => this.#asked.length === 0 && void this.#sync(), stallMs / 2).unref();
   }
 
   get isOpen(): boolean {
@@ -159,6 +165,7 @@ export class Line {
   #break(why: Error): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
+    clearInterval(this.#asking);
     this.#socket.destroy();
     const untaken = this.#untaken;
     this.#untaken = [];

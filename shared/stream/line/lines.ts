@@ -11,15 +11,15 @@ interface Events {
   broken(line: Line, untaken: readonly StreamFrame[]): void;
 }
 
-/** How a stream goes to the other end: over the socket of a line, or over NATS. */
-export type Way = "socket" | "nats";
+/** How a stream goes to the other end: over a line, which is a Unix socket or TLS to another machine, or over NATS. */
+export type Way = Line["way"] | "nats";
 
 export class Lines {
   readonly #events: Events;
   readonly #log: Logger;
   readonly #open = new Map<string, Line>();
   readonly #missed = new Set<(peer: string) => void>();
-  readonly #counts: Record<Way, number> = { socket: 0, nats: 0 };
+  readonly #counts: Record<Way, number> = { socket: 0, tls: 0, nats: 0 };
 
   constructor(events: Events, log: Logger) {
     this.#events = events;
@@ -43,7 +43,7 @@ export class Lines {
   /** The line for a new stream; undefined if it goes over NATS. */
   take(peer: string): Line | undefined {
     const line = this.#open.get(peer);
-    this.count(line ? "socket" : "nats");
+    this.count(line?.way ?? "nats");
     if (!line) for (const missed of this.#missed) missed(peer);
     return line;
   }
@@ -53,7 +53,7 @@ export class Lines {
     this.#counts[way]++;
   }
 
-  /** New streams with this process go over the socket from now on. It replaces a line that is there. */
+  /** New streams with this process go over this line from now on. It replaces a line that is there. */
   add(peer: string, socket: Socket): void {
     const former = this.#open.get(peer);
     const id = newId("line");
@@ -67,7 +67,7 @@ export class Lines {
     });
     if (!line.isOpen) return;
     this.#open.set(peer, line);
-    this.#log.info({ event: "line_up", peer, line: id }, "streams go over a Unix socket");
+    this.#log.info({ event: "line_up", peer, line: id, way: line.way }, "streams go over a line");
     void former?.close();
   }
 

@@ -11,16 +11,13 @@ import { asAccount } from "../../../systemd/base/as-account.ts";
 import { succeeds } from "../../../systemd/base/run.ts";
 import { Api, collect } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";
-import { expectOk } from "../../helpers/expect.ts";
-import { download, sha256, uploadRaw } from "../../helpers/files.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
 import { LineProxy } from "../../helpers/lines.ts";
 import { testPort } from "../../helpers/ports.ts";
-import { parseMetrics } from "../../helpers/prometheus.ts";
 import { withSettings } from "../../helpers/resilience.ts";
-import { start } from "../../helpers/sessions.ts";
 import { startStack } from "../../helpers/stack.ts";
+import { linesOf, transfersOf, type Ways, waysOf } from "../../helpers/transfers.ts";
 import { until } from "../../helpers/until.ts";
 
 const MiB = 1024 * 1024;
@@ -29,16 +26,10 @@ const stack = await fixture(startStack({ name: "socket", settings: { SANDGATE_ME
 const api = new Api(stack);
 const id = await api.create();
 const { lines } = stack.instance.paths;
-const linesOf = (count: number): string => `${Array.from({ length: count }, (_, index) => index + 1).join("\n")}\n`;
 
 /** How many streams went each way. */
-async function ways(): Promise<{ socket: number; nats: number }> {
-  // A connection that is kept could be closed by the other side just when it is used again.
-  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { headers: { connection: "close" } });
-  const metrics = parseMetrics(await response.text());
-  const count = (way: string): number => metrics.get("sandgate_streams_total")?.samples.find(({ labels }) => labels.way === way)?.value ?? Number.NaN;
-  return { socket: count("socket"), nats: count("nats") };
-}
+const ways = (): Promise<Ways> => waysOf(metricsPort);
+const transfers = transfersOf(api, id);
 
 /** Resolves when new streams go over the socket. */
 async function socketInUse(): Promise<void> {
@@ -48,45 +39,6 @@ async function socketInUse(): Promise<void> {
     return (await ways()).socket > before.socket;
   });
 }
-
-async function outputOf(command: string): Promise<string> {
-  const { stdout, last } = await collect(await api.stream(id, command));
-  assert.deepEqual(last, { exit_code: 0 });
-  return stdout;
-}
-
-/** One transfer of each kind, which fails unless each byte arrives once. */
-const transfers: Readonly<Record<string, () => Promise<void>>> = {
-  "output of a command": async () => assert.ok((await outputOf("seq 1 1000000")) === linesOf(1_000_000)),
-  "output of a session": async () => {
-    const session = await start(api, id, { command: "seq 1 800000", tty: false });
-    await session.closed();
-    assert.deepEqual([session.holes, session.exit?.exit_code], [[], 0]);
-    assert.ok(session.text[1] === linesOf(800_000));
-  },
-  "input of a session": async () => {
-    const input = randomBytes(8 * MiB);
-    const session = await start(api, id, { command: "sha256sum", tty: false });
-    const taken = (): number => Math.max(0, ...session.messages.map((message) => (message.type === "input_ack" ? message.offset : 0)));
-    for (let at = 0; at < input.length; at += MiB / 4) {
-      await until("room for more input", () => at - taken() <= MiB / 2);
-      session.type(input.subarray(at, at + MiB / 4));
-    }
-    session.send({ type: "stdin_close" });
-    await session.closed();
-    assert.equal(session.text[1].split(" ")[0], sha256(input));
-  },
-  "an upload": async () => {
-    const bytes = randomBytes(8 * MiB);
-    expectOk(await uploadRaw(api, id, "/root/up", bytes));
-    assert.equal((await api.execute(id, "sha256sum < /root/up")).stdout.split(" ")[0], sha256(bytes));
-  },
-  "a download": async () => {
-    await api.execute(id, "head -c 8388608 /dev/urandom > /root/down");
-    const { body } = await download(api, id, "/root/down");
-    assert.equal((await api.execute(id, "sha256sum < /root/down")).stdout.split(" ")[0], sha256(body));
-  },
-};
 
 test("streams of all kinds go over the socket, and nothing of them over NATS", async () => {
   await socketInUse();
@@ -120,7 +72,7 @@ test("only the gateway and the worker reach the socket, and nobody is let in wit
     assert.deepEqual(answers, []);
   }
   await api.execute(id, "true");
-  assert.deepEqual(await ways(), { socket: before.socket + 1, nats: before.nats });
+  assert.deepEqual(await ways(), { ...before, socket: before.socket + 1 });
 });
 
 test("a worker that is killed in mid-stream ends the stream with an error, and comes back to the socket", async () => {

@@ -104,6 +104,17 @@ test("an other end that takes nothing ends the line, and those that wait for the
   assert.ok((broken[0]?.untaken.length ?? 0) >= 32);
 });
 
+test("an other end that says nothing any more ends the line, also when little was sent", async () => {
+  const { line, far, broken } = await openLine(200);
+  far.pause();
+  line.send("st_1", [Buffer.from("little")]);
+  await until("the end", () => !line.isOpen);
+  assert.deepEqual(
+    broken[0]?.untaken.map(({ message }) => `${message}`),
+    ["little"],
+  );
+});
+
 test("a flood of small frames leaves the event loop to others", async () => {
   const { far, heard } = await openLine();
   const frame = streamFrame("s", [Buffer.from("x")]).bytes;
