@@ -11,6 +11,7 @@ import { faultPoint } from "../faults.ts";
 import { type Container, madeIn } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { enterRoot, RootRefused } from "../runtime/container/root.ts";
+import type { SeccompFilter } from "../runtime/container/seccomp-filter.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Host } from "../runtime/host/host.ts";
 import type { Ids } from "../runtime/ids/open.ts";
@@ -65,6 +66,7 @@ interface Parts {
   readonly ids: Ids;
   readonly oci: OciRuntime;
   readonly host: Host;
+  readonly filter: SeccompFilter;
   readonly log: Logger;
   readonly urgent: Urgent;
   readonly memory: MemoryImages;
@@ -253,9 +255,10 @@ export class Launcher {
   }
 
   async #isolateWhenMade(containerId: string, spec: ContainerSpec, base: BaseImage | undefined, signal: AbortSignal): Promise<Container> {
-    const { host, isolator } = this.#parts;
+    const { host, filter, isolator } = this.#parts;
     // Where it cannot be found out, Podman has failed as well, or the container runs by now.
     const note = await until(() => madeIn(host, containerId), { pollMs: madePollMs, timeoutMs: madeMsMax, signal });
+    if (note) filter.takeFrom(containerId);
     return isolator.isolate({ containerId, note }, spec, base);
   }
 
