@@ -24,6 +24,7 @@ import type { LogLimits } from "./log/execution-log.ts";
 import { type Container, runtimeOf } from "./runtime/container/container.ts";
 import { Copies } from "./runtime/container/copies.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
+import { SeccompFilter } from "./runtime/container/seccomp-filter.ts";
 import { MeetingPlaces } from "./runtime/exec-server/meeting-places.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
@@ -149,8 +150,9 @@ export async function openRuntime(ground: Ground) {
   const services = { standard: serviceFor("standard"), strong: serviceFor("strong") };
   const meetings = new MeetingPlaces(join(scratch, "meeting"));
   const resolvers = new Resolvers(join(scratch, "resolvers"));
-  const podman = new Podman({ config, host, workerId, meetings, resolvers, copies, services });
-  return { oci, podman, meetings, resolvers, copies, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
+  const filter = new SeccompFilter(host);
+  const podman = new Podman({ config, host, workerId, meetings, resolvers, filter, copies, services });
+  return { oci, podman, filter, meetings, resolvers, copies, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
 }
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */

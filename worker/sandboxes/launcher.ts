@@ -7,10 +7,11 @@ import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
-import { until } from "../../shared/waiting.ts";
+import { pause, until } from "../../shared/waiting.ts";
 import { type Container, madeIn } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { enterRoot, RootRefused } from "../runtime/container/root.ts";
+import type { SeccompFilter } from "../runtime/container/seccomp-filter.ts";
 import { makeFolderInside } from "../runtime/filesystem/inside.ts";
 import type { Host } from "../runtime/host/host.ts";
 import type { Ids } from "../runtime/ids/open.ts";
@@ -26,9 +27,11 @@ import type { Removal } from "./removal.ts";
 import type { MountedRoot, Provided, RootPlace, Roots } from "./roots.ts";
 
 const GB = 1024 ** 3;
-/** How often it is looked whether the OCI runtime has made a container, and for how long. */
-const madePollMs = 2;
+/** How often it is looked whether the OCI runtime has made a container, which a look holds up itself, and for how long. */
+const madePollMs = 5;
 const madeMsMax = 60_000;
+/** By then, the answer for a sandbox that has started has gone. */
+const answerMs = 30;
 
 /** A requested container with its files. */
 export interface LaunchSpec extends ContainerSpec {
@@ -63,6 +66,7 @@ interface Parts {
   readonly ids: Ids;
   readonly oci: OciRuntime;
   readonly host: Host;
+  readonly filter: SeccompFilter;
   readonly log: Logger;
   readonly urgent: Urgent;
   readonly memory: MemoryImages;
@@ -116,10 +120,14 @@ export class Launcher {
     }
   }
 
-  /** Does ahead what the next sandbox need not wait for. */
+  /** Does ahead what the next sandbox need not wait for, when the answer for this one has gone: it takes programs, and this one would wait for them. */
   #prepare(): void {
     const { log, ids } = this.#parts;
-    if (ids.areGiven) inBackground(log, "the user ids of the next sandbox could not be prepared", () => ids.ranges?.prepare());
+    if (!ids.areGiven) return;
+    inBackground(log, "the user ids of the next sandbox could not be prepared", async () => {
+      await pause(answerMs);
+      await ids.ranges?.prepare();
+    });
   }
 
   /** Gives a container of `launchEmpty` the files of an image ahead. @returns undefined where it cannot have them: nothing of it is left then */
@@ -247,9 +255,10 @@ export class Launcher {
   }
 
   async #isolateWhenMade(containerId: string, spec: ContainerSpec, base: BaseImage | undefined, signal: AbortSignal): Promise<Container> {
-    const { host, isolator } = this.#parts;
+    const { host, filter, isolator } = this.#parts;
     // Where it cannot be found out, Podman has failed as well, or the container runs by now.
     const note = await until(() => madeIn(host, containerId), { pollMs: madePollMs, timeoutMs: madeMsMax, signal });
+    if (note) filter.takeFrom(containerId);
     return isolator.isolate({ containerId, note }, spec, base);
   }
 

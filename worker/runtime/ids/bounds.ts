@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { hardLimit } from "../host/kernel.ts";
+import { writeAsRootOf } from "../process/namespaces.ts";
 import { programFailure, run } from "../process/run.ts";
 
 const timeoutMs = 10_000;
@@ -26,11 +27,11 @@ export function signalsLimit(): object {
 
 /** Sets the limits of the user namespace of a process, which only a process in it can do. @throws {SandgateError} `internal_error`, `unavailable` */
 export async function boundUser(pid: number): Promise<void> {
-  const values = Object.entries(bounded).flatMap(([name, host]) => [
+  const values = Object.entries(bounded).map(([name, host]) => [
     `/proc/sys/user/${name}`,
     String(Math.floor(Number(readFileSync(`/proc/sys/fs/inotify/${host}`, "utf8")) / parts)),
   ]);
-  const script = 'while [ $# -gt 0 ]; do echo "$2" > "$1" || exit 1; shift 2; done';
-  const result = await run("nsenter", ["-t", String(pid), "-U", "--", "sh", "-c", script, "sh", ...values], { timeoutMs });
+  const [file = "", ...args] = writeAsRootOf(pid, Object.fromEntries(values));
+  const result = await run(file, args, { timeoutMs });
   if (result.exitCode !== 0) throw programFailure("the sandbox could not be given limits of its own", result);
 }

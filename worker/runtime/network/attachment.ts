@@ -10,17 +10,14 @@ import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
 import type { RuntimeNote } from "../container/container.ts";
+import { withOwnMounts } from "../process/namespaces.ts";
 import { openStreams, type PipeReader } from "../process/pipes.ts";
 import { commandLineOf, pidNamespaceOf, processIds } from "../process/proc.ts";
 import { killNow, type Program, startProgram } from "../process/program.ts";
 
 const timeoutMs = 30_000;
 const device = "tap0";
-/**
- * Its streams are closed to us once the network is up, and what it still writes to them must not end it. It hides all files from
- * itself by unmounting them, which in a mount namespace that it shares with Podman would unmount the networks that Podman has made.
- */
-const program = ["env", "--ignore-signal=PIPE", "unshare", "--mount", "--propagation", "private", "slirp4netns"];
+const program = "slirp4netns";
 const options = ["--configure", "--mtu=65520", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp", "--exit-fd=0", "--ready-fd=1"];
 /** A pipe of the container's monitor, in the bundle. */
 const monitorPipe = "ctl";
@@ -45,7 +42,9 @@ export async function attachNetwork({ pid, bundle }: RuntimeNote): Promise<Attac
   const pipe = attempt(() => openSync(join(bundle, monitorPipe), constants.O_RDONLY | constants.O_NONBLOCK));
   if (pipe === undefined || namespace === undefined) throw failed("its container has ended");
   const { stdout, stderr, theirs } = openStreams({ hasInput: false });
-  const slirp = startProgram([...program, ...options, String(pid), device], { ...theirs, stdin: pipe });
+  // Its streams are closed to us once the network is up, and what it still writes to them must not end it. It hides all files from itself
+  // by unmounting them, which in a mount namespace that it shares with Podman would unmount the networks that Podman has made.
+  const slirp = startProgram(withOwnMounts([program, ...options, String(pid), device]), { ...theirs, stdin: pipe });
   // The pid may be another container's by now, and one that was opened too late reports nothing.
   const up = untilUp(slirp, { stdout, stderr }, () => pidNamespaceOf(pid) === namespace);
   up.catch(() => {}); // Whoever needs it waits for it.

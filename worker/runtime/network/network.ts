@@ -7,6 +7,7 @@ import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import type { Host } from "../host/host.ts";
+import { inNetworkOf } from "../process/namespaces.ts";
 import { programFailure, run } from "../process/run.ts";
 
 const timeoutMs = 10_000;
@@ -98,10 +99,9 @@ export function refusingRoutes(host: readonly string[]): string {
  * @throws {SandgateError} `internal_error`, `unavailable`; the sandbox must not be handed out then.
  */
 export async function closePrivateNetworks(host: Host, pid: number, namespace: Namespace): Promise<void> {
-  const enter = ["-t", String(pid), "-n", "--"];
-  const result =
-    host.networkFilter === "nft"
-      ? await run("nsenter", [...enter, "nft", "-f", "-"], { timeoutMs, input: nftRules(hostAddresses(), namespace) })
-      : await run("nsenter", [...enter, "ip", "-batch", "-"], { timeoutMs, input: refusingRoutes(hostAddresses()) });
+  const [program, input] =
+    host.networkFilter === "nft" ? [["nft", "-f", "-"], nftRules(hostAddresses(), namespace)] : [["ip", "-batch", "-"], refusingRoutes(hostAddresses())];
+  const [file = "", ...args] = inNetworkOf(pid, program);
+  const result = await run(file, args, { timeoutMs, input });
   if (result.exitCode !== 0) throw programFailure("the network of the sandbox could not be closed off", result);
 }

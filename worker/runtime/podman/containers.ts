@@ -7,6 +7,7 @@ import { attempt } from "../../../shared/util/attempt.ts";
 import { retry } from "../../../shared/waiting.ts";
 import { runtimeOf } from "../container/container.ts";
 import type { Copies } from "../container/copies.ts";
+import type { SeccompFilter } from "../container/seccomp-filter.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import type { Host } from "../host/host.ts";
 import { endLeftAttachments } from "../network/attachment.ts";
@@ -42,6 +43,7 @@ interface Parts {
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
   readonly resolvers: Resolvers;
+  readonly filter: SeccompFilter;
   readonly copies: Copies;
   /** By the isolation of the containers that they create. */
   readonly services: Readonly<Record<Isolation, PodmanService>>;

@@ -5,6 +5,7 @@ import { idsPerSandbox } from "../../../shared/privileged.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { execServerPath, initPath, meetingPlace, reaperPath } from "../container/first-process.ts";
+import type { SeccompFilter } from "../container/seccomp-filter.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import { groupMaker, type Host } from "../host/host.ts";
 import { pendingSignalsMax } from "../ids/bounds.ts";
@@ -50,11 +51,12 @@ interface On {
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
   readonly resolvers: Resolvers;
+  readonly filter: Pick<SeccompFilter, "annotations">;
 }
 
 /** Specifies an idle container, whose first process only waits, or only starts the exec server. */
 export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles): SpecGenerator {
-  const { host, config, workerId } = on;
+  const { host, config, workerId, filter } = on;
   const isolated = isolation(host, spec);
   const limited = limits(host, config, spec);
   return {
@@ -73,7 +75,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
     ...idsOf(files),
     ...(isAttached(host, spec) ? attached(spec) : networkOf(spec.network === "none" ? "none" : host.network)),
     ...isolated,
-    annotations: { ...isolated.annotations, ...copiesOf(spec, files) },
+    annotations: { ...isolated.annotations, ...copiesOf(spec, files), ...(spec.isolation === "standard" ? filter.annotations : {}) },
     ...limited,
     mounts: [...programsOf(on, spec), ...isolated.mounts, ...(isAttached(host, spec) ? [resolverOf(on, spec)] : [])],
     r_limits: [...isolated.r_limits, ...limited.r_limits],

@@ -5,6 +5,8 @@
  * Arguments: the numbers of signalfd4(2) and rt_sigprocmask(2) on this machine.
  * Input: messages made of a length in bytes, a line feed, and that many bytes of NUL-separated fields, those of `start`.
  * Output: lines "started ID PID", "failed ID REASON", "ended ID STATUS", with the status as returned by wait(2).
+ *
+ * The program `perl -e SCRIPT` is run by the child itself, which is a Perl already: to load one takes longer than most scripts.
  */
 export const helperScript = String.raw`
 use strict;
@@ -46,6 +48,15 @@ sub opened {
 
 sub set { my ($path, $value) = @_; open(my $file, ">", $path) or return; return syswrite($file, $value) }
 
+# Is a program in Perl.
+sub be {
+  (my $script, @ARGV) = @_;
+  $SIG{$_} = "DEFAULT" for qw(INT TERM HUP);
+  eval "package script; $script";
+  print STDERR $@;
+  exit($@ ? 1 : 0);
+}
+
 sub start {
   my ($id, $folder, $has_group, $niceness, $oom_score_adj, $entrances, $in, $out, $err, @command) = @_;
   my ($stdin, $stdout, $stderr) = (opened($in, 0), opened($out, 1), opened($err, 1));
@@ -66,7 +77,11 @@ sub start {
     exit 127;
   }
   open(STDIN, "<&", $stdin); open(STDOUT, ">&", $stdout); open(STDERR, ">&", $stderr);
-  if ($folder eq "" || chdir $folder) { no warnings; exec { $command[0] } @command }
+  if ($folder eq "" || chdir $folder) {
+    be(@command[2 .. $#command]) if @command > 2 && "@command[0, 1]" eq "perl -e";
+    no warnings;
+    exec { $command[0] } @command;
+  }
   report("failed", $id, "$command[0] could not be run: $!");
   exit 127;
 }

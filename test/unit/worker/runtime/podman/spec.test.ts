@@ -41,6 +41,7 @@ function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound
     workerId: "wk_1",
     meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
     resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
+    filter: { annotations: { "run.oci.seccomp_bpf_data": "AAAA" } },
   };
   return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation }, { dir: "/roots/merged", base, range: undefined });
 }
@@ -64,12 +65,18 @@ test("a strong sandbox with ids of its own gets copies of Podman's files beside 
     workerId: "wk_1",
     meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
     resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
+    filter: { annotations: { "run.oci.seccomp_bpf_data": "AAAA" } },
   };
   const asked = { sandboxId: "sb_12345678", cpus: 1, memoryMiB: 64, network: "none" } as const;
   const copiesOf = (isolation: Isolation, range: number | undefined): string | undefined =>
     containerSpec(on, { ...asked, isolation }, { dir: "/mnt/wk_1/sb_12345678/root", base, range }).annotations?.["sandgate.copies"];
   assert.equal(copiesOf("strong", 3), "/mnt/wk_1/sb_12345678/copies");
   assert.deepEqual([copiesOf("strong", undefined), copiesOf("standard", 3)], [undefined, undefined]);
+});
+
+test("crun is given the filter that it has made before, gVisor has its own", () => {
+  const filterOf = (isolation: Isolation): string | undefined => specOn({}, "none", isolation).annotations?.["run.oci.seccomp_bpf_data"];
+  assert.deepEqual([filterOf("standard"), filterOf("strong")], ["AAAA", undefined]);
 });
 
 test("with groups of the worker's own, Podman makes and limits none", () => {

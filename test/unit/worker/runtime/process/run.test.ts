@@ -155,3 +155,28 @@ test("what there was no time for can be tried again, and what failed cannot", as
   );
   assert.equal((errors[1]?.cause as Error | undefined)?.message, "no");
 });
+
+test("a script in Perl has its arguments, input, output, folder and environment as when Perl runs it", async () => {
+  const script = String.raw`
+    use Cwd; my $own = shift;
+    print join("|", $own, @ARGV, scalar(<STDIN>), getcwd(), scalar(keys %ENV));
+    print STDERR "what it warns of\n";
+    exit 7 if $ARGV[0];
+    die "that is wrong\n"`;
+  for (const wanted of ["1", "0"]) {
+    const [own, loaded] = await Promise.all(
+      [["perl"], ["env", "perl"]].map(([file = "", ...args]) =>
+        run(file, [...args, "-e", script, "a b", wanted, "ü\n"], { timeoutMs, cwd: tmpdir(), input: "in\n" }),
+      ),
+    );
+    assert.equal(own?.stdout, loaded?.stdout);
+    assert.equal(own?.stderr, loaded?.stderr);
+    assert.deepEqual([own?.exitCode, loaded?.exitCode !== 0], [wanted === "1" ? 7 : 1, true]);
+  }
+  assert.match((await run("perl", ["-e", "die {"], { timeoutMs })).stderr, /Missing right curly/);
+});
+
+test("a script in Perl is a process of its own, without the signal handlers of the one that starts programs", async () => {
+  assert.equal((await run("perl", ["-e", "kill TERM => $$; sleep 60"], { timeoutMs })).exitCode, 128 + 15);
+  assert.equal((await run("true", [], { timeoutMs })).exitCode, 0);
+});

@@ -1,0 +1,47 @@
+/**
+ * Programs that change their namespaces or their user before they do their work. They are scripts in Perl, for which no program has to
+ * be loaded (`helper-script.ts`): one of `nsenter`, `unshare` or `setpriv` would take longer than the work.
+ */
+import { arch } from "node:process";
+
+/** The numbers of setns(2), unshare(2) and mount(2). */
+const [setns, unshare, mount] = arch === "arm64" ? ["268", "97", "40"] : ["308", "272", "165"];
+
+const enter = String.raw`
+sub enter {
+  my ($setns, $pid, $name, $kind) = @_;
+  open(my $namespace, "<", "/proc/$pid/ns/$name") or die "the $name namespace: $!\n";
+  syscall($setns + 0, fileno($namespace), $kind) == 0 or die "the $name namespace cannot be entered: $!\n";
+}
+`;
+
+const become = String.raw`exec { $ARGV[0] } @ARGV or die "$ARGV[0]: $!\n";`;
+
+/** The command that runs another one in the network of a process. */
+export const inNetworkOf = (pid: number, command: readonly string[]): string[] => {
+  const script = `${enter} enter(shift, shift, "net", 0x40000000); ${become}`;
+  return ["perl", "-e", script, setns, String(pid), ...command];
+};
+
+/** The command that runs another one with mounts of its own, and which nobody ends by closing what it writes to. */
+export const withOwnMounts = (command: readonly string[]): string[] => {
+  const script = String.raw`
+my ($unshare, $mount, $recursive_private, $none, $root) = (shift() + 0, shift() + 0, 0x44000, "none", "/");
+$SIG{PIPE} = "IGNORE";
+syscall($unshare, 0x20000) == 0 && syscall($mount, $none, $root, 0, $recursive_private, 0) == 0 or die "mounts of its own: $!\n";
+${become}`;
+  return ["perl", "-e", script, unshare, mount, ...command];
+};
+
+/** The command that writes values into files as the superuser of the user namespace of a process. */
+export const writeAsRootOf = (pid: number, values: Readonly<Record<string, string>>): string[] => {
+  const script = String.raw`${enter}
+enter(shift, shift, "user", 0x10000000);
+($( , $)) = (0, "0 0");
+($<, $>) = (0, 0);
+while (my ($path, $value) = splice(@ARGV, 0, 2)) {
+  my $file;
+  open($file, ">", $path) && syswrite($file, $value) or die "$path: $!\n";
+}`;
+  return ["perl", "-e", script, setns, String(pid), ...Object.entries(values).flat()];
+};
