@@ -4,8 +4,9 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { processIds } from "../../shared/util/proc.ts";
 import type { FaultPoint } from "../../worker/faults.ts";
-import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
+import { commandLineOf } from "../../worker/runtime/process/proc.ts";
 import { Api } from "./api.ts";
 import { stoppedProcesses, untilHostHas } from "./host-state.ts";
 import type { TestProcess } from "./process.ts";
