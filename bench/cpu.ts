@@ -1,5 +1,5 @@
 /** The CPU time of processes. */
-import { statOf } from "../worker/runtime/process/proc.ts";
+import { statOf } from "../shared/util/proc.ts";
 
 /** The kernel counts in hundredths of a second, on every architecture that Node.js runs on. */
 const msPerTick = 10;

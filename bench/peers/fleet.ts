@@ -4,10 +4,11 @@
  * gateways can have heard of all.
  */
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { type Answers, answer } from "../../shared/bus/calls.ts";
 import { workerAccess } from "../../shared/bus/connect.ts";
 import { type Request, verbsOf } from "../../shared/bus/contract/contract.ts";
-import { SandboxEntry } from "../../shared/bus/entries.ts";
+import { SandboxEntry, SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import { Bus } from "../../shared/bus/nats.ts";
 import { PeerWatch } from "../../shared/bus/presence.ts";
@@ -21,6 +22,7 @@ import { detachTimeoutDefaultS } from "../../shared/stream/session/protocol.ts";
 import { Stream } from "../../shared/stream/stream.ts";
 import { newId, shortOf } from "../../shared/util/ids.ts";
 import { createLogger } from "../../shared/util/log.ts";
+import { snapshotEntry } from "../../test/helpers/snapshot-entry.ts";
 import { Claim } from "../../worker/claim.ts";
 import { Counters } from "../../worker/counters.ts";
 import { StallWatch } from "../../worker/stall.ts";
@@ -39,18 +41,22 @@ const log = createLogger("worker", "error");
 const stalls = new StallWatch();
 const startsAtOnce = 10;
 const GiB = 1024 ** 3;
+/** What is streamed, as workers send it. */
+const piece = Buffer.alloc(64 * 1024);
 
 class PlayedWorker {
   readonly #id: string;
   readonly #hub: StreamHub;
   readonly #entries: OwnEntries<SandboxEntry>;
+  readonly #snapshots: OwnEntries<SnapshotEntry>;
   readonly #counters = new Counters();
   readonly #sandboxes = new Map<string, SandboxEntry>();
 
-  private constructor(id: string, hub: StreamHub, entries: OwnEntries<SandboxEntry>) {
+  private constructor(id: string, hub: StreamHub, entries: OwnEntries<SandboxEntry>, snapshots: OwnEntries<SnapshotEntry>) {
     this.#id = id;
     this.#hub = hub;
     this.#entries = entries;
+    this.#snapshots = snapshots;
   }
 
   static async join({ natsUrl, natsCa }: FleetOrder, { id, secretsFile }: FleetOrder["workers"][number]): Promise<void> {
@@ -60,8 +66,10 @@ class PlayedWorker {
     await untilStorageIsThere(storage, log);
     const peers = new PeerWatch(bus, names.worker(id, newId("worker")), log);
     const claim = await Claim.take(storage, { workerId: id, home: { id: newId("home"), file: "" }, peer: peers.peer, stalls });
-    const entries = await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry), { bus: storage, workerId: id, claim, log });
-    const worker = new PlayedWorker(id, new StreamHub(bus, peers, log, 0), entries);
+    const parts = { bus: storage, workerId: id, claim, log };
+    const entries = await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry), parts);
+    const snapshots = await OwnEntries.open(buckets.snapshots, checker(SnapshotEntry), parts);
+    const worker = new PlayedWorker(id, new StreamHub(bus, peers, log, 0), entries, snapshots);
     answer(bus, "worker", processOfWorker(peers.peer), worker.#answers());
     peers.start(() => ({ worker: worker.#presence(claim.epoch) }));
     await bus.connection.flush();
@@ -80,6 +88,12 @@ class PlayedWorker {
         return {};
       },
       sessionAttach: (request) => this.#attach(request),
+      snapshot: (request) => this.#snapshot(request),
+      deleteSnapshot: async ({ snapshot_id }) => {
+        await this.#snapshots.delete(snapshot_id);
+        return {};
+      },
+      download: (request) => this.#download(request),
     };
   }
 
@@ -95,6 +109,27 @@ class PlayedWorker {
     this.#sandboxes.set(id, entry);
     done();
     return entry;
+  }
+
+  /** Stores the entry twice, as every worker does: before the snapshot is taken, and when it is ready. */
+  async #snapshot({ account_id, sandbox_id, attempt_id, name = "snapshot" }: Request<"snapshot">): Promise<SnapshotEntry> {
+    const of = { account_id, worker_id: this.#id, source_sandbox_id: sandbox_id, source_sandbox_name: name, attempt_id };
+    const entry = snapshotEntry({ ...of, name, created_at_ms: Date.now(), archived: "local" });
+    await this.#snapshots.put(entry.id, { ...entry, status: "creating" });
+    await this.#snapshots.put(entry.id, entry);
+    return entry;
+  }
+
+  /** Sends a file of as many bytes as its name says. */
+  #download({ path, to }: Request<"download">): { size: number } {
+    const size = Number(basename(path));
+    const stream = Stream.answer(this.#hub, to);
+    const send = async (): Promise<void> => {
+      for (let left = size; left > 0; left -= piece.length) await stream.write(piece.subarray(0, left));
+      stream.end({});
+    };
+    send().catch((err) => log.error({ err }, "a file could not be sent"));
+    return { size };
   }
 
   /** Attaches to a session that is there and says nothing. */

@@ -2,7 +2,7 @@
 
 import Type, { type Static, type TNever, type TObject, type TSchema } from "typebox";
 import { SandgateError } from "../../shared/errors.ts";
-import { type Check, inputChecker } from "../../shared/schemas/validate.ts";
+import { type Check, inputChecker, noInput } from "../../shared/schemas/validate.ts";
 import { type Answer, type Answered, answered, type Call, type Caller, type OpenCall } from "../call.ts";
 import type { GatewayContext } from "../context.ts";
 import type { CallFacts, OpenFacts, OperationDocs } from "../docs/operation.ts";
@@ -60,7 +60,6 @@ type Handler<C, A extends TSchema> = (context: GatewayContext, call: C) => Handl
 type Handled<A extends TSchema> = Answer<Static<A>> | Answered;
 
 const empty = inputChecker(Type.Object({}));
-const emptyBody = Object.freeze({});
 
 export const nothing: Input<object, object> = { query: empty, body: empty };
 export const queryOf = <Q extends TObject>(query: Q): Input<Static<Q>, object> => ({ query: inputChecker(query), body: empty });
@@ -135,7 +134,7 @@ function wellFormed<Query, Body>(
   const query = input.query.check(parseQuery(input.query.schema, exchange.query));
   if (!input.body.schema) return goOn({ exchange, query, body: input.body.left });
   const { check } = input.body;
-  if (method === "GET") return goOn({ exchange, query, body: check(emptyBody) });
+  if (method === "GET") return goOn({ exchange, query, body: check(noInput) });
   return readJson(exchange.body, exchange.header("content-type"), config.bodyBytesMax).then((body) => goOn({ exchange, query, body: check(body) }));
 }
 
@@ -147,9 +146,9 @@ const keyParameter = "api_key";
  *
  * @throws {SandgateError} `invalid_request` for a parameter that is unknown or repeated.
  */
-export function parseQuery(schema: TObject, query: string): Record<string, unknown> {
+export function parseQuery(schema: TObject, query: string): Readonly<Record<string, unknown>> {
+  if (query === "") return noInput;
   const values: Record<string, unknown> = {};
-  if (query === "") return values;
   const seen = new Set<string>();
   for (const [name, text] of new URLSearchParams(query)) {
     if (seen.has(name)) throw new SandgateError("invalid_request", `the query parameter ${name} must come only once`);

@@ -6,10 +6,11 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { attempt } from "../../shared/util/attempt.ts";
 import { accountEntrance, accountGroup, distinctFolders, type GroupFolders, groupFoldersOf, othersGroup } from "../../shared/util/control-groups.ts";
+import { processIds } from "../../shared/util/proc.ts";
 import { until } from "../../shared/waiting.ts";
 import type { Account } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
-import { identify, processIds } from "../supervisor/processes.ts";
+import { identify } from "../supervisor/processes.ts";
 import type { Administrator } from "./administrator.ts";
 
 /** Exists where systemd is the first process. */

@@ -2,11 +2,12 @@
 import { readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { attempt } from "../../shared/util/attempt.ts";
+import { processIds } from "../../shared/util/proc.ts";
 import { until } from "../../shared/waiting.ts";
 import { asAccount, readAsAccount } from "../base/as-account.ts";
 import type { Instance } from "../base/instance.ts";
 import { succeeds } from "../base/run.ts";
-import { identify, isRunning, type ProcessId, processIds } from "./processes.ts";
+import { identify, isRunning, type ProcessId } from "./processes.ts";
 
 /** Time for Podman to clean up after a container that has ended, which it does in a separate process. */
 const settleMs = 3_000;

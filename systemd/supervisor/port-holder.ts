@@ -1,7 +1,8 @@
 /** Which process listens on a port, as far as this user may know (proc(5), /proc/net/tcp). */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { attempt } from "../../shared/util/attempt.ts";
-import { describeProcess, processIds } from "./processes.ts";
+import { processIds } from "../../shared/util/proc.ts";
+import { describeProcess } from "./processes.ts";
 
 const listening = "0A";
 

@@ -1,6 +1,7 @@
 /** Identifies processes by id and start time, because the kernel reuses ids. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { attempt } from "../../shared/util/attempt.ts";
+import { statOf } from "../../shared/util/proc.ts";
 
 /** A process, identified even after its id is reused. */
 export interface ProcessId {
@@ -13,24 +14,12 @@ export interface ProcessId {
 /** Longest part of a command line in a message. */
 const commandCharacters = 120;
 
-/** The ids of all processes. */
-export const processIds = (): number[] =>
-  readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
-
 /** Identifies a running process; undefined if it has ended (a zombie has ended). */
 export function identify(pid: number): ProcessId | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the program's name in parentheses, which can contain anything.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [state, startTicks] = [fields[0], fields[19]];
-    if (state === "Z" || state === "X" || startTicks === undefined) return undefined;
-    return { pid, startTicks, bootId: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() };
-  } catch {
-    return undefined;
-  }
+  const fields = statOf(pid);
+  const [state, startTicks] = [fields?.[0], fields?.[19]];
+  if (state === "Z" || state === "X" || startTicks === undefined) return undefined;
+  return { pid, startTicks, bootId: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim() };
 }
 
 export function isRunning(process: ProcessId): boolean {

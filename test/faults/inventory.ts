@@ -8,8 +8,9 @@ import { type Bucket, bucketStream, buckets, layerSubjects } from "../../shared/
 import { attempt } from "../../shared/util/attempt.ts";
 import { distinctFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
 import { parseMounts } from "../../shared/util/mounts.ts";
+import { processIds } from "../../shared/util/proc.ts";
 import { idFiles, idRangesOf } from "../../systemd/base/subordinate-ids.ts";
-import { commandLineOf, environmentOf, parentOf, processIds, userOf } from "../../worker/runtime/process/proc.ts";
+import { commandLineOf, environmentOf, parentOf, userOf } from "../../worker/runtime/process/proc.ts";
 import { Store } from "../../worker/store/store.ts";
 import { connectBus } from "../helpers/bus.ts";
 import { hostState } from "../helpers/host-state.ts";

@@ -1,7 +1,8 @@
 /** The processes that work for a worker beside itself, by their process ids. */
 import { builtName } from "../../shared/programs.mjs";
+import { processIds } from "../../shared/util/proc.ts";
 import { execServerPath } from "../../worker/runtime/container/first-process.ts";
-import { childrenOf, commandLineOf, environmentOf, monitorOf, processIds } from "../../worker/runtime/process/proc.ts";
+import { childrenOf, commandLineOf, environmentOf, monitorOf } from "../../worker/runtime/process/proc.ts";
 import type { Stack } from "./stack.ts";
 
 /** Podman's service of an installation's worker, while it runs. */

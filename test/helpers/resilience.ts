@@ -1,7 +1,8 @@
 /** Helpers for tests that kill, stop and disconnect parts. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { commandLineOf, processIds } from "../../worker/runtime/process/proc.ts";
+import { processIds } from "../../shared/util/proc.ts";
+import { commandLineOf } from "../../worker/runtime/process/proc.ts";
 import { type Answer, type Api, type Chunk, chunksOf } from "./api.ts";
 import { TestProcess } from "./process.ts";
 import type { Stack } from "./stack.ts";

@@ -1,6 +1,7 @@
 /** Sandboxes of one test file, removed at its end, and the processes of their commands as the host sees them. */
 import { randomBytes } from "node:crypto";
-import { environmentOf, processIds } from "../../worker/runtime/process/proc.ts";
+import { processIds } from "../../shared/util/proc.ts";
+import { environmentOf } from "../../worker/runtime/process/proc.ts";
 import type { Api } from "./api.ts";
 import { until } from "./until.ts";
 

@@ -78,12 +78,9 @@ async function promiseReady(context: WorkerContext, call: Request<"create">, fro
   const sandbox = sandboxes.addReady({ ...recordOf(context, call, id), ...from });
   try {
     const sure = async (): Promise<void> => (stalls.suspect ? refuseAbandoned(context, call) : undefined);
-    if (await sandboxes.exclusive(id, () => lifecycle.startReady(sandbox, prepared, sure))) {
-      log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: true }, "a sandbox was created");
-      return sandbox;
-    }
+    const start = (): Promise<boolean> => sandboxes.exclusive(id, () => lifecycle.startReady(sandbox, prepared, sure));
+    if (await logged(context, sandbox, async () => ((await start()) ? { wasPrepared: true } : undefined))) return sandbox;
   } catch (err) {
-    log.warn({ err, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
     // The directory may list it all the same.
     await sandboxes.remove(sandbox).catch((cause) => log.error({ err: cause, sandbox: id }, "a failure could not be recorded"));
     throw err;
@@ -147,15 +144,16 @@ async function make(context: WorkerContext, { sandbox, prepared }: Making, call:
   const { log, lifecycle, sandboxes, pool } = context;
   const { id, root } = sandbox.record;
   try {
-    await lifecycle.start(sandbox, known, prepared);
-    // One that cannot have the files of the sandbox was replaced.
-    const wasPrepared = prepared !== undefined && prepared.container.id === sandbox.container?.id;
-    // What a snapshot has changed says nothing of others with its image.
-    if (prepared && !wasPrepared && root?.layers.length === 0) pool.passBy(call.image);
-    log.info({ event: "sandbox_created", sandbox: id, image: call.image, prepared: wasPrepared }, "a sandbox was created");
+    await logged(context, sandbox, async () => {
+      await lifecycle.start(sandbox, known, prepared);
+      // One that cannot have the files of the sandbox was replaced.
+      const wasPrepared = prepared !== undefined && prepared.container.id === sandbox.container?.id;
+      // What a snapshot has changed says nothing of others with its image.
+      if (prepared && !wasPrepared && root?.layers.length === 0) pool.passBy(call.image);
+      return { wasPrepared };
+    });
   } catch (thrown) {
     const error = SandgateError.from(thrown);
-    log.warn({ err: thrown, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
     // What is being recorded and announced must not appear after it was removed.
     const isKnown = await known.then(
       () => true,
@@ -165,6 +163,23 @@ async function make(context: WorkerContext, { sandbox, prepared }: Making, call:
     const settled = call.wait ? sandboxes.remove(sandbox) : sandboxes.apply(sandbox, "failed", { error: error.message });
     await settled.catch((err) => log.error({ err, sandbox: id }, "a failure could not be recorded"));
     throw error;
+  }
+}
+
+/** What became a sandbox: whether that had waited in the pool. */
+interface Made {
+  readonly wasPrepared: boolean;
+}
+
+/** Logs how the making of a sandbox ends. @param work resolves with undefined where nothing was made, which is not the end yet */
+async function logged({ log }: WorkerContext, { record: { id, image } }: LiveSandbox, work: () => Promise<Made | undefined>): Promise<Made | undefined> {
+  try {
+    const made = await work();
+    if (made) log.info({ event: "sandbox_created", sandbox: id, image, prepared: made.wasPrepared }, "a sandbox was created");
+    return made;
+  } catch (err) {
+    log.warn({ err, event: "sandbox_create_failed", sandbox: id }, "a sandbox could not be created");
+    throw err;
   }
 }
 

@@ -221,7 +221,9 @@ export class Images {
     const { config, log } = this.#parts;
     await this.#uses.note(newId);
     const isPulledHere = (image: StoredImage): boolean => isPulled(image) && image.id !== config.defaultImageId;
-    if (bytesOf((await this.#stored()).filter(isPulledHere)) > config.imagesBytesMax) await this.#letGo();
+    await this.#release();
+    if (bytesOf((await this.#stored()).filter(isPulledHere)) <= config.imagesBytesMax) return;
+    await this.#letGo();
     await this.#release();
     const [images, uses] = await Promise.all([this.#stored(), this.#uses.all()]);
     const pulled = images.filter(isPulledHere);

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { statOf } from "../../../shared/util/proc.ts";
 import type { Account } from "../../base/instance.ts";
 import { type IdRange, idFiles, idRangesOf } from "../../base/subordinate-ids.ts";
 import { Refusal } from "../refusal.ts";
@@ -46,12 +47,10 @@ export function sandboxProcess(account: Pick<Account, "name" | "uid" | "gid">, p
   const isFirst = /^NSpid:.*\s1$/m.test(read("status"));
   if (!isFirst || !isOfSandbox(users, userRanges) || !isOfSandbox(groups, groupRanges))
     throw new Refusal("refused", `process ${pid} is not the first of a sandbox with ids of its own`);
-  return { pid, startTime: startTimeIn(read("stat")), users, groups };
+  return { pid, startTime: startTimeOf(pid), users, groups };
 }
 
 /** Whether it is still that process. */
-export const isStill = ({ pid, startTime }: SandboxProcess): boolean =>
-  startTimeIn(attempt(() => readFileSync(`/proc/${pid}/stat`, "latin1")) ?? "") === startTime;
+export const isStill = ({ pid, startTime }: SandboxProcess): boolean => startTimeOf(pid) === startTime;
 
-/** The field of proc_pid_stat(5); the name before it may contain anything. */
-const startTimeIn = (stat: string): string => stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+const startTimeOf = (pid: number): string => statOf(pid)?.[19] ?? "";

@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, statfsSync, statSync, wr
 import { join } from "node:path";
 import { test } from "node:test";
 import { attempt } from "../../../shared/util/attempt.ts";
-import { pidNamespaceOf, processIds } from "../../../worker/runtime/process/proc.ts";
+import { processIds } from "../../../shared/util/proc.ts";
+import { pidNamespaceOf } from "../../../worker/runtime/process/proc.ts";
 import { type Answer, Api } from "../../helpers/api.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";

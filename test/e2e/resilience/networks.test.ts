@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { processIds } from "../../../shared/util/proc.ts";
 import { accountEnvironment, inPodmanNamespace } from "../../../systemd/base/as-account.ts";
 import { run } from "../../../systemd/base/run.ts";
 import { carriesNetwork } from "../../../worker/runtime/container/container.ts";
-import { commandLineOf, isGone, processIds } from "../../../worker/runtime/process/proc.ts";
+import { commandLineOf, isGone } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { expectRefused, probeOne } from "../../helpers/probes.ts";

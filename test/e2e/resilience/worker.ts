@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { commandLineOf, processIds } from "../../../worker/runtime/process/proc.ts";
+import { processIds } from "../../../shared/util/proc.ts";
+import { commandLineOf } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
 import { hostState } from "../../helpers/host-state.ts";
 import { podmanService } from "../../helpers/part-processes.ts";

@@ -7,6 +7,7 @@ import { PeerWatch } from "../../../shared/bus/presence.ts";
 import { peers as names } from "../../../shared/bus/subjects.ts";
 import { groupFoldersOf } from "../../../shared/util/control-groups.ts";
 import { newId } from "../../../shared/util/ids.ts";
+import { statOf } from "../../../shared/util/proc.ts";
 import { lowPriority } from "../../../worker/runtime/process/priority.ts";
 import { commandLineOf, pidNamespaceOf, processesByNamespace } from "../../../worker/runtime/process/proc.ts";
 import { Api, type Chunk, chunksOf } from "../../helpers/api.ts";
@@ -40,10 +41,7 @@ const other = new Api({ url: stack.url, apiKey: (await member.call<{ key: string
 const [greedy, neighbour] = await Promise.all([sandboxes.make(), other.create()]);
 
 /** The value of `nice` of a process: field 19 of proc_pid_stat(5). */
-function niceOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
-}
+const niceOf = (pid: number): number => Number(statOf(pid)?.[16]);
 
 const sharesOf = (dir: string): number => Number(readFileSync(join(dir, greedy, "cpu.shares"), "utf8"));
 

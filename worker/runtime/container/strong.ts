@@ -5,9 +5,10 @@
  */
 import { readFileSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { processIds } from "../../../shared/util/proc.ts";
 import { until } from "../../../shared/waiting.ts";
 import { strongRuntime } from "../host/strong.ts";
-import { childrenOf, commandLineOf, monitorOf, pidNamespaceOf, processIds, signal } from "../process/proc.ts";
+import { childrenOf, commandLineOf, monitorOf, pidNamespaceOf, signal } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 
 const timeoutMs = 10_000;

@@ -9,10 +9,11 @@ import { constants, openSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { SandgateError } from "../../../shared/errors.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { processIds } from "../../../shared/util/proc.ts";
 import type { RuntimeNote } from "../container/container.ts";
 import { withOwnMounts } from "../process/namespaces.ts";
 import { openStreams, type PipeReader } from "../process/pipes.ts";
-import { commandLineOf, pidNamespaceOf, processIds } from "../process/proc.ts";
+import { commandLineOf, pidNamespaceOf } from "../process/proc.ts";
 import { killNow, type Program, startProgram } from "../process/program.ts";
 
 const timeoutMs = 30_000;

@@ -2,8 +2,9 @@
 
 import { settings } from "../../../shared/config.ts";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { processIds } from "../../../shared/util/proc.ts";
 import { until } from "../../../shared/waiting.ts";
-import { commandLineOf, environmentOf, processIds } from "../process/proc.ts";
+import { commandLineOf, environmentOf } from "../process/proc.ts";
 import { killNow } from "../process/program.ts";
 
 const waitMsMax = 30_000;

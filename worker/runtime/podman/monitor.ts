@@ -5,8 +5,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { processIds } from "../../../shared/util/proc.ts";
 import { until } from "../../../shared/waiting.ts";
-import { childrenOf, commandLineOf, isGone, processIds } from "../process/proc.ts";
+import { childrenOf, commandLineOf, isGone } from "../process/proc.ts";
 import { killNow } from "../process/program.ts";
 
 const deathMsMax = 10_000;

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { targetOf, withRealUser } from "../../../shared/util/libc.ts";
+import { processIds, statFields, statOf } from "../../../shared/util/proc.ts";
 import { pause } from "../../../shared/waiting.ts";
 import { residentBytes, sizesOf } from "./proc-text.ts";
 
@@ -13,12 +14,6 @@ const stopAllRoundsMax = 30;
 
 /** Undefined when the process has gone, which is no error here. */
 const read = (path: string): string | undefined => attempt(() => readFileSync(path, "latin1"));
-
-/** All process ids. */
-export const processIds = (): number[] =>
-  readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
 
 /** Process ids of the children of all threads of a process. */
 export function childrenOf(pid: number): number[] {
@@ -58,7 +53,7 @@ export function userOf(pid: number): number | undefined {
 /** The one-letter state of a process's first thread, or of the given one; undefined when it is gone. */
 function stateOf(pid: number, thread = String(pid)): string | undefined {
   const stat = read(`/proc/${pid}/task/${thread}/stat`);
-  return stat?.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
+  return stat && statFields(stat)[0];
 }
 
 /** Whether all threads of a process are in one of these states. The first thread may end or stop before the others. */
@@ -70,12 +65,6 @@ function areAllIn(pid: number, states: readonly (string | undefined)[]): boolean
 
 /** Whether a process is stopped or dead. */
 export const isStopped = (pid: number): boolean => areAllIn(pid, ["T", "t", "Z", "X", undefined]);
-
-/** The fields of a process's `stat` after its name, beginning with its state; undefined when it is gone. */
-export function statOf(pid: number): string[] | undefined {
-  const stat = read(`/proc/${pid}/stat`);
-  return stat ? stat.slice(stat.lastIndexOf(")") + 2).split(" ") : undefined;
-}
 
 /** The parent's pid, or undefined when the process is gone. */
 export function parentOf(pid: number): number | undefined {

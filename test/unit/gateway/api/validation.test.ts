@@ -8,7 +8,7 @@ import { commandBytesMax, ExecuteAsyncBody, ExecuteBody } from "../../../../shar
 import { DownloadQuery, UploadTarget } from "../../../../shared/schemas/files.ts";
 import { CreateBody } from "../../../../shared/schemas/sandboxes.ts";
 import { LogsQuery } from "../../../../shared/schemas/usage.ts";
-import { inputChecker } from "../../../../shared/schemas/validate.ts";
+import { inputChecker, noInput } from "../../../../shared/schemas/validate.ts";
 
 const whole = "(a whole number of seconds)";
 const entry = "a string without NUL of at most 65536 characters, under a name of at most 255 letters, digits and '_'";
@@ -74,3 +74,12 @@ for (const [what, schema, value, message] of cases) {
     );
   });
 }
+
+test("a call without input is taken or refused the second time as it was the first", () => {
+  const { check: takesNone } = inputChecker(LogsQuery);
+  const { check: wantsPath } = inputChecker(DownloadQuery);
+  for (let time = 0; time < 2; time++) {
+    assert.equal(takesNone(noInput), noInput);
+    assert.throws(() => wantsPath(noInput), /Missing required field: path/);
+  }
+});
