@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { jetstreamManager } from "@nats-io/jetstream";
+import type { KvEntry } from "@nats-io/kv";
 import { TimeoutError } from "@nats-io/transport-node";
-import { busLost } from "../../../../shared/bus/failures.ts";
-import { BucketWriter } from "../../../../shared/bus/kv.ts";
+import { BucketWatch, positionOf } from "../../../../shared/bus/bucket-watch.ts";
+import { busLost, inTime } from "../../../../shared/bus/failures.ts";
+import { openStorage } from "../../../../shared/bus/jetstream.ts";
+import { BucketWriter, openBucket } from "../../../../shared/bus/kv.ts";
 import { BucketMirror } from "../../../../shared/bus/mirror.ts";
 import { bucketStream, buckets } from "../../../../shared/bus/subjects.ts";
 import { AccountRecord } from "../../../../shared/schemas/records.ts";
@@ -64,27 +67,31 @@ test("changes and deletions arrive, in order, with a call for each", async () =>
   assert.equal(reading.get("a"), undefined);
 });
 
-test("a mirror is ready while others write without a pause", async () => {
+/** Entries as a server brings them that counts one too many as still to come, which 2.9 does now and then while others write. */
+async function* miscounted(entries: AsyncIterable<KvEntry>): AsyncGenerator<KvEntry> {
+  for await (const entry of entries) yield Object.create(entry, { delta: { value: (entry.delta ?? 0) + 1 } });
+}
+
+test("a watch has begun once it has brought all that there was, however much the server counts as still to come", async () => {
+  const bus = await nats.connect();
   const writing = await writer();
-  const [over, keys] = [new AbortController(), 50];
-  const writes = (async () => {
-    for (let count = 0; count < keys || !over.signal.aborted; count++) {
-      await writing.put(`k${count % keys}`, account("a", String(count)));
-      if (count % 3 === 0) await writing.delete(`k${(count * 7) % keys}`);
-      if (count % keys === 0) await writing.forgetDeleted(0);
-    }
-  })();
-  try {
-    for (let begun = 0; begun < 100; begun++) {
-      const bus = await nats.connect();
-      const reading = await BucketMirror.watch(bus, buckets.accounts, check, quiet);
-      reading.stop();
-      await bus.close();
-    }
-  } finally {
-    over.abort();
-    await writes;
-  }
+  for (const key of ["a", "b"]) await writing.put(key, account(key));
+  const kv = await openBucket(bus, buckets.accounts);
+  const { jsm } = await openStorage(bus);
+  const watch = async (): Promise<object> => {
+    const entries = await kv.watch();
+    return Object.assign(miscounted(entries), { stop: () => entries.stop() });
+  };
+  const { revision } = await positionOf(kv);
+  const begun = Promise.withResolvers<BucketWatch>();
+  let keys: string[] = [];
+  const present = (entries: ReadonlyMap<string, KvEntry>): void => {
+    keys = [...entries.keys()];
+  };
+  const parts = { kv: Object.assign(Object.create(kv), { watch }), jsm, revision, present, change: () => {}, progress: () => {} };
+  await inTime(BucketWatch.begin(parts, begun.resolve), 5_000);
+  assert.deepEqual(keys, ["a", "b"]);
+  (await begun.promise).stop();
 });
 
 test("what a mirror writes is in its own memory when the write is done", async () => {
