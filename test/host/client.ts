@@ -25,10 +25,18 @@ export class Client {
   }
 
   /** What a call answers, as it comes. */
-  async text(path: string, body?: object): Promise<string> {
-    const data = body ? ["--data", JSON.stringify(body)] : [];
-    const headers = ["-H", `x-api-key: ${(await this.#key()).trim()}`, "-H", "content-type: application/json"];
-    return this.#run("curl", "-sS", "--max-time", "600", ...headers, ...data, `${this.#url}${path}`);
+  text(path: string, body?: object): Promise<string> {
+    return this.#send(path, "application/json", body ? ["--data", JSON.stringify(body)] : []);
+  }
+
+  /** Writes a file in a sandbox. @throws {CommandError} when that is refused */
+  async upload(id: string, path: string, content: string): Promise<void> {
+    await this.#send(`/v1/sandboxes/${id}/upload?path=${path}`, "application/octet-stream", ["--fail", "--data-binary", content]);
+  }
+
+  async #send(path: string, type: string, options: readonly string[]): Promise<string> {
+    const headers = ["-H", `x-api-key: ${(await this.#key()).trim()}`, "-H", `content-type: ${type}`];
+    return this.#run("curl", "-sS", "--max-time", "600", ...headers, ...options, `${this.#url}${path}`);
   }
 
   /** The output of a command in a sandbox. @throws {Error} with the message of a refusal */

@@ -44,23 +44,31 @@ export abstract class InstalledMachine {
    * Installs Sandgate as an administrator would who brings the default image along.
    *
    * @param settings lines for the settings file, beside those that the installation writes
+   * @param further exec servers beside that of this version
    */
-  async install(options: readonly string[], settings: readonly string[] = [], program = join(programDir, "systemd/install")): Promise<string> {
+  async install(
+    options: readonly string[],
+    settings: readonly string[] = [],
+    program = join(programDir, "systemd/install"),
+    further: readonly string[] = [],
+  ): Promise<string> {
     const command = [program, ...options];
     // There is no archive of packages to build the default image from; what comes before it, the image needs.
     const lacksArchive = (error: unknown): boolean => error instanceof CommandError && error.output.includes("could not install mmdebstrap");
     const first = await this.run(...command).catch((error: unknown) => (lacksArchive(error) ? undefined : Promise.reject(error)));
     if (first !== undefined) return first;
-    await this.provideImage();
+    await this.provideImage(further);
     for (const line of settings) await this.run("sh", "-c", 'echo "$0" >> /etc/sandgate/sandgate.env', line);
     return this.run(...command);
   }
 
   /** Gives it the default image and the program that the set-up would make, for which it would need an archive of packages. */
-  async provideImage(): Promise<void> {
+  async provideImage(further: readonly string[] = []): Promise<void> {
     await this.provideDefaultImage();
-    const server = await this.give(preparedExecServer());
-    await this.shell(`install -m 0755 ${server} ${podmanDir}/${basename(server)}; rm ${server}`);
+    for (const made of [preparedExecServer(), ...further]) {
+      const server = await this.give(made);
+      await this.shell(`install -m 0755 ${server} ${podmanDir}/${basename(server)}; rm ${server}`);
+    }
   }
 }
 

@@ -3,16 +3,13 @@
  * copied while it runs on, and every copy goes on from the same instant.
  */
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
-import { appDir } from "../../shared/programs.mjs";
-import { subprotocol } from "../../shared/stream/session/protocol.ts";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
+import { Attending, inTerminal } from "./attending.ts";
 import { Client } from "./client.ts";
 import { assertNoJump, Counters, counterPattern, inBackground } from "./counter.ts";
 import { bridgeCriu } from "./criu.ts";
-import { programDir } from "./installed.ts";
 import { Machine, volumeDir } from "./machine.ts";
 
 const machine = await fixture(Machine.start("memory"));
@@ -21,7 +18,9 @@ const counters = new Counters(client);
 const ask = counters.ask.bind(counters);
 const counts = counters.counts.bind(counters);
 const service = "sandgate-worker.service";
-const sessionProgram = await machine.give(join(appDir, "test/host/session.mjs"));
+const attending = await Attending.on(machine, client);
+const attend = attending.attend.bind(attending);
+const sessionsOf = attending.sessionsOf.bind(attending);
 const faultFile = "/run/sandgate-fault";
 
 interface Snapshot {
@@ -155,27 +154,6 @@ test("what cannot be kept is said, and files are taken instead", async () => {
   await remove(idle);
 });
 
-interface Seen {
-  readonly output: string;
-  readonly exit?: { readonly exit_code: number };
-}
-
-/** A client of a session. @param steps as `session.mjs` has them */
-async function attend(id: string, first: object, ...steps: readonly object[]): Promise<Seen> {
-  const { token } = await client.call<{ token: string }>(`/v1/sandboxes/${id}/session-token`, {});
-  const url = `ws://127.0.0.1:8080/v1/sandboxes/${id}/session?token=${token}`;
-  const said = await machine.run(
-    ...[`${programDir}/node_modules/.bin/node`, sessionProgram, url, subprotocol, JSON.stringify(first)],
-    ...steps.map((step) => JSON.stringify(step)),
-  );
-  return JSON.parse(said) as Seen;
-}
-
-const sessionsOf = async (id: string): Promise<readonly { session_id: string; command: string | null; tty: boolean; status: string }[]> =>
-  (await client.call<{ data: readonly { session_id: string; command: string | null; tty: boolean; status: string }[] }>(`/v1/sandboxes/${id}/sessions`)).data;
-
-const inTerminal = { type: "start", tty: true, cols: 91, rows: 33, detach_timeout: 600 };
-
 test("a shell in a terminal goes on in every copy with its jobs, and its session can be attached to there", async () => {
   const typed = { type: "kept=yes; cd /tmp; sleep 1000 &\r" };
   await attend(source, inTerminal, { see: "# " }, typed, { see: "# " }, { type: "echo before''-it\r" }, { see: "before-it" });
@@ -234,7 +212,7 @@ test("a terminal that is written to during the snapshot loses nothing, in the so
   await remove(copy, second);
 });
 
-async function toTheEnd(id: string): Promise<Seen> {
+async function toTheEnd(id: string): Promise<Awaited<ReturnType<typeof attend>>> {
   const [session] = await sessionsOf(id);
   return attend(id, { type: "attach", session_id: session?.session_id, since: 0 }, { see: "n300\r\n" }, { end: true });
 }

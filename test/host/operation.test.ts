@@ -7,6 +7,8 @@ import { appDir } from "../../shared/programs.mjs";
 import { fixture } from "../helpers/fixture.ts";
 import { temporaryFolder } from "../helpers/folder.ts";
 import { until } from "../helpers/until.ts";
+import { Attending, inTerminal } from "./attending.ts";
+import { giveFormer } from "./former.ts";
 import { calls } from "./load/restarts.ts";
 import { Machine } from "./machine.ts";
 import { Services } from "./services.ts";
@@ -16,8 +18,46 @@ const services = new Services(machine);
 /** How many calls of the load are under way at most. */
 const inFlight = 20;
 
-await machine.install([], [services.volume]);
+const former = await giveFormer(machine);
+await machine.install([], [services.volume], former?.install, former?.server ? [former.server] : []);
 const id = await services.createBusy();
+const attending = await Attending.on(machine, services.client);
+
+test("an upgrade from a former version: sandboxes, their programs and snapshots go on, and what is cut off says so", async (context) => {
+  context.diagnostic(former ? `from ${former.name}` : "this is no checkout with a history, so it is from this version");
+  if (former && !former.server) context.diagnostic("without an exec server of that version, which could not be made here");
+  const { client } = services;
+  const { id: snapshot } = await client.call<{ id: string }>(`/v1/sandboxes/${id}/snapshot`, {});
+  const other = await services.create();
+  await attending.attend(id, inTerminal, { see: "# " }, { type: "echo typed''-it\r" }, { see: "typed-it" });
+  const [session] = await attending.sessionsOf(id);
+  const stream = client.text(`/v1/sandboxes/${id}/execute_async`, { command: "echo run >> /root/runs; while :; do echo tock; sleep 0.3; done" });
+  const call = client.call<{ exit_code: number; stdout: string }>(`/v1/sandboxes/${id}/execute`, { command: "echo run >> /root/runs; sleep 5; echo done" });
+  await until("both commands run", async () => (await client.output(id, "cat /root/runs")) === "run\nrun\n");
+  const [before, pid] = [await services.ticks(id), await services.property("sandgate-worker.service", "MainPID")];
+
+  await services.install();
+  assert.notEqual(await services.property("sandgate-worker.service", "MainPID"), pid);
+  assert.match((await stream).trim().split("\n").at(-1) ?? "", /"code":"(unavailable|worker_lost)"/);
+  const { exit_code, stdout } = await call;
+  assert.deepEqual({ exit_code, stdout }, { exit_code: 0, stdout: "done\n" }, "a call in progress is finished first");
+  await services.goesOn(id, before);
+  await until("what was cut off is ended", async () => (await client.output(id, "pgrep -fc '[t]ock' || true")) === "0\n");
+  assert.equal(await client.output(id, "cat /root/runs"), "run\nrun\n");
+  const { error } = await attending.attend(id, { type: "attach", session_id: session?.session_id }, { end: true });
+  assert.equal(error?.code, "not_found");
+  const { exit } = await attending.attend(id, inTerminal, { see: "# " }, { type: "exit 4\r" }, { end: true });
+  assert.equal(exit?.exit_code, 4);
+  await client.upload(id, "/root/uploaded", "new\n");
+  assert.equal(await client.output(id, "cat /root/uploaded"), "new\n");
+  assert.equal(await client.text(`/v1/sandboxes/${id}/download?path=/root/kept`), "kept");
+  for (const taken of [snapshot, (await client.call<{ id: string }>(`/v1/sandboxes/${id}/snapshot`, {})).id]) {
+    const restored = await client.call<{ id: string }>(`/v1/snapshots/${taken}/restore`, {});
+    await services.isKept(restored.id);
+    await client.delete(`/v1/sandboxes/${restored.id}/delete`);
+  }
+  await client.delete(`/v1/sandboxes/${other}/delete`);
+});
 
 test("gateways that are restarted one after the other lose no call of any kind", async (context) => {
   await machine.shell("echo SANDGATE_METRICS_PORT=9465 > /etc/sandgate/gateway-2.env; systemctl start sandgate-gateway@2.service");

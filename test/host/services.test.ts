@@ -146,7 +146,7 @@ test("the NATS server is active only when it takes connections, and its log does
   assert.equal(await machine.shell("journalctl -t sandgate-nats -o cat | grep 'handshake error: EOF' || true"), "");
 });
 
-test("an upgrade restarts the services, not the sandboxes", async () => {
+test("an installation in place of itself restarts the services, not the sandboxes", async () => {
   const [before, pid] = [await services.ticks(id), await services.property("sandgate-worker.service", "MainPID")];
   // As former versions have left it.
   await machine.shell("cd /var/lib/sandgate/secrets && chown root:sandgate-nats nats.key && chown root:sandgate worker-*.nk && chmod 640 nats.key worker-*.nk");

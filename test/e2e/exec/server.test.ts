@@ -23,6 +23,8 @@ async function startedBy(): Promise<string> {
   return (await api.execute(id, parent)).stdout;
 }
 
+const servers = async (): Promise<number> => Number((await api.execute(id, "grep -lx .sandgate-exec /proc/[0-9]*/comm | wc -l")).stdout);
+
 const untilBack = (): Promise<true> => until("the server is back", async () => (await startedBy()) === byServer);
 
 test("commands are started by the server", async () => {
@@ -39,8 +41,16 @@ test("a server that was killed takes none of its commands with it, and is replac
   const { stdout, exit_code: exitCode } = await long;
   assert.deepEqual([stdout, exitCode], ["through\n", 7]);
   await untilBack();
-  const { stdout: count } = await api.execute(id, "grep -lx .sandgate-exec /proc/[0-9]*/comm | wc -l");
-  assert.equal(count, "1\n");
+  assert.equal(await servers(), 1);
+});
+
+test("of several servers, as a worker that is killed while it starts one may leave, one stays", async () => {
+  await untilBack();
+  await api.execute(id, "for further in 1 2; do (/run/.sandgate-exec < /dev/null > /dev/null 2>&1); done");
+  assert.equal(await servers(), 3);
+  await api.execute(id, `kill -KILL $(printf '%s\\n' ${serverPid} | sort -n | head -n 1)`);
+  await untilBack();
+  await until("one is left", async () => (await servers()) === 1);
 });
 
 test("what a killed server has started can still be timed out", async () => {

@@ -414,8 +414,9 @@ static _Noreturn void be_first(const char *pending) {
   sigprocmask(SIG_BLOCK, &signals, NULL);
   for (long waited_ms = 0, has_server = 0;;) {
     if (!has_server && access(worker.sun_path, F_OK) == 0) {
-      prctl(PR_SET_NAME, ".sandgate-first", 0, 0, 0);
+      /* In this order, so that the worker sees at every moment that a server is there or will come. */
       start_server(&signals, pending);
+      prctl(PR_SET_NAME, ".sandgate-first", 0, 0, 0);
       has_server = 1;
     }
     long pause_ms = pause_of(waited_ms, FIRST_PAUSE_PART, FIRST_PAUSE_MS_MIN);

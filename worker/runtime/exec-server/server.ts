@@ -74,8 +74,13 @@ export class Server {
     this.isReturning = true;
     const socket = await this.#accepted(listener, { timeoutMs: returnMs, pollMs: returnPollMs });
     this.isReturning = false;
-    if (socket === undefined) for (const pid of idleServersIn(this.container)) signal(pid, "SIGKILL", this.container.pidNamespace);
+    if (socket === undefined) this.#endIdle();
     return socket;
+  }
+
+  /** Ends other servers. A worker that was killed while it started one may have left it beside that which the next worker has started. */
+  #endIdle(kept?: number): void {
+    for (const pid of idleServersIn(this.container)) if (pid !== kept) signal(pid, "SIGKILL", this.container.pidNamespace);
   }
 
   async #started(listener: number, start: StartServer): Promise<number | undefined> {
@@ -92,6 +97,7 @@ export class Server {
         const { fd, pid } = next;
         if (isIdleServer(this.container, pid)) {
           this.#process = { pid, startTime: startTimeOf(pid) };
+          this.#endIdle(pid);
           socket = fd;
           return true;
         }
