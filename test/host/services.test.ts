@@ -166,7 +166,7 @@ test("after a power cut, everything is back with its files", async () => {
 test("no unit fails, and those that face others have nearly all the walls that systemd knows", async () => {
   assert.equal(await machine.shell("systemctl list-units --state=failed --no-legend 'sandgate*'"), "");
   const exposures: Record<string, string | undefined> = {};
-  for (const unit of [...parts, "sandgate-cluster.service", "sandgate-helper@.service"]) {
+  for (const unit of ["sandgate-setup.service", ...parts, "sandgate-cluster.service", "sandgate-helper@.service"]) {
     const named = unit.replace("@.", "@1.");
     exposures[unit] = /Overall exposure level.*: ([\d.]+)/.exec(await machine.run("systemd-analyze", "security", "--no-pager", named))?.[1];
   }
