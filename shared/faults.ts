@@ -44,8 +44,8 @@ export const faultPoints = [
 ] as const;
 /** Points of the worker. */
 export type FaultPoint = (typeof faultPoints)[number];
-/** Points of the privileged helper: when it has read a request, and when it has done it and not replied yet. */
-export type HelperPoint = `${Verb}.${"begun" | "done"}`;
+/** Points of the privileged helper: when it has read a request, when it has done it and not replied yet, and in between. */
+export type HelperPoint = `${Verb}.${"begun" | "done"}` | "volume.grow.file" | "volume.grow.device";
 
 let file = "";
 

@@ -1,6 +1,7 @@
 /** What the privileged helper does for the worker, each on its installation's volume or the worker's own files only. Runs as root. */
 import { stat, statfs, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
+import { faultPoint } from "../../shared/faults.ts";
 import type { FieldsOf, Verb } from "../../shared/privileged.ts";
 import { mountAt } from "../../shared/util/mounts.ts";
 import { messageOf } from "../base/failure.ts";
@@ -48,7 +49,9 @@ export const verbs: Verbs = {
     if (next === "disk") throw new Refusal("exhausted", "the disk has no room for a larger volume (SANDGATE_DISK_FLOOR_BYTES)");
     // A growth that was interrupted may have left the file larger than its file system.
     if (next > size) await truncate(file, next);
+    faultPoint("volume.grow.file");
     await command("losetup", "--set-capacity", device);
+    faultPoint("volume.grow.device");
     await command("btrfs", "filesystem", "resize", String(next), dir);
   },
   "ids.map": async ({ worker }, { range, source, target }) => {

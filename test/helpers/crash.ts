@@ -17,6 +17,7 @@ import { type Snapshot, SnapshotCalls } from "./snapshots.ts";
 import { type Stack, type StackOptions, startStack } from "./stack.ts";
 import { assertSameFiles, describeSandbox, makeEveryKind, pythonCommand } from "./trees.ts";
 import { until } from "./until.ts";
+import { loopFiles } from "./volume.ts";
 
 /** Counts in a file, by one process: a loop of a shell would start two programs each time. */
 const beat = `
@@ -107,6 +108,16 @@ export class CrashRig {
     return called;
   }
 
+  /** `kill -9` of the worker, and a start of it. A helper that is a process of its own goes on. */
+  async killWorker(): Promise<void> {
+    const { worker } = this.stack;
+    const helper = privilegedHelper(this.stack);
+    await worker.kill9();
+    if (helper !== undefined) attempt(() => process.kill(helper, "SIGCONT"));
+    await worker.start();
+    await usable(this.api, this.source);
+  }
+
   /** `kill -9` of the helper, where it is a process of its own: another serves the worker's next request. */
   async killHelper(): Promise<void> {
     process.kill(privilegedHelper(this.stack) ?? assert.fail("there is no helper"), "SIGKILL");
@@ -173,6 +184,12 @@ export class CrashRig {
     assert.deepEqual(containers.map(({ sandboxId }) => sandboxId).sort(), all);
     assert.deepEqual(stoppedProcesses(containers), []);
     await untilHostHas(this.stack.worker, { layers: snapshots.length, roots: all });
+  }
+
+  /** Asserts that the one snapshot and these sandboxes are there and nothing else, and one loop device. */
+  async assertWhole(sandboxes: readonly string[]): Promise<void> {
+    await this.assertAgreement([this.kept.id], sandboxes);
+    assert.equal(loopFiles().filter((file) => file.startsWith(`${this.stack.dataDir}/`)).length, 1);
   }
 
   /** Asserts that a sandbox has the contents of the source. */

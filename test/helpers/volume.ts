@@ -1,8 +1,9 @@
 /** The volume of a test's worker, made and mounted as the set-up does it. */
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
+import { mountAt } from "../../shared/util/mounts.ts";
 import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
 import type { Instance } from "../../systemd/base/instance.ts";
 import { run } from "../../systemd/base/run.ts";
@@ -136,6 +137,14 @@ export async function unmountInPodman(instance: Instance, workerId: string): Pro
 export async function freeVolume(paths: Paths): Promise<void> {
   await releaseVolume(paths);
   for (const file of [paths.volumeImage, `${paths.volumeImage}.partial`]) rmSync(file, { force: true });
+}
+
+/** Makes a mounted volume and its file smaller. */
+export async function shrinkVolume(volume: string, bytes: number): Promise<void> {
+  const device = mountAt(volume)?.source ?? assert.fail(`nothing is mounted at ${volume}`);
+  await run(["btrfs", "filesystem", "resize", String(bytes), volume]);
+  truncateSync(join(dirname(volume), "volume.img"), bytes);
+  await run(["losetup", "--set-capacity", device]);
 }
 
 /** The files behind the loop devices of this machine. */

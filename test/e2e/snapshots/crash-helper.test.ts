@@ -2,14 +2,12 @@
  * The privileged helper, or all that runs, is killed while a snapshot is restored: after that everything works, and nothing is left
  * of what was not answered.
  */
-import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { FaultPoint, HelperPoint } from "../../../shared/faults.ts";
 import { newId } from "../../../shared/util/ids.ts";
 import { CrashRig } from "../../helpers/crash.ts";
 import { expectOk } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
-import { loopFiles } from "../../helpers/volume.ts";
 
 const hits = { "the helper": (rig: CrashRig) => rig.killHelper(), everything: (rig: CrashRig) => rig.killEverything() };
 const restorePoints: readonly (FaultPoint | HelperPoint)[] = [
@@ -21,12 +19,6 @@ const restorePoints: readonly (FaultPoint | HelperPoint)[] = [
   "ids.map.done",
 ];
 
-/** Asserts that the one snapshot and these sandboxes are there and nothing else. */
-async function assertWhole(rig: CrashRig, made: readonly string[]): Promise<void> {
-  await rig.assertAgreement([rig.kept.id], made);
-  assert.equal(loopFiles().filter((file) => file.startsWith(`${rig.stack.dataDir}/`)).length, 1);
-}
-
 for (const [what, hit] of Object.entries(hits)) {
   const rig = await fixture(CrashRig.open("snap-crash-helper", {}, { helperProcess: true }));
   describe(`kill -9 of ${what}`, () => {
@@ -35,12 +27,12 @@ for (const [what, hit] of Object.entries(hits)) {
         const key = { "idempotency-key": newId("request") };
         const restore = () => rig.calls.restore(rig.kept.id, {}, key);
         const answer = await rig.meanwhile(point, restore, () => hit(rig));
-        await assertWhole(rig, answer?.status === 201 ? [answer.body.id] : []);
+        await rig.assertWhole(answer?.status === 201 ? [answer.body.id] : []);
         const { id } = expectOk(await restore(), 201);
         await rig.assertFiles(id);
-        await assertWhole(rig, [id]);
+        await rig.assertWhole([id]);
         await rig.api.delete(id);
-        await assertWhole(rig, []);
+        await rig.assertWhole([]);
       });
     }
   });
