@@ -47,7 +47,7 @@ for (const [limit, clients] of [
   [10, 2],
   [100, 4],
   // No more than a machine that is busy with other things lets four clients ask for in much less than a window.
-  [300, 4],
+  [200, 4],
 ] as const) {
   test(`${clients} clients that ask random gateways get ${limit} calls in any window, not more and not less`, async () => {
     const startMs = performance.now();
