@@ -7,12 +7,13 @@ import { expectOk } from "./expect.ts";
 import { download, sha256, uploadRaw } from "./files.ts";
 import { parseMetrics } from "./prometheus.ts";
 import { start } from "./sessions.ts";
+import type { Stack } from "./stack.ts";
 import { until } from "./until.ts";
 
 const MiB = 1024 * 1024;
 
 /** The numbers from 1 on, as `seq` prints them. */
-export const linesOf = (count: number): string => `${Array.from({ length: count }, (_, index) => index + 1).join("\n")}\n`;
+const linesOf = (count: number): string => `${Array.from({ length: count }, (_, index) => index + 1).join("\n")}\n`;
 
 export type Ways = Readonly<Record<Way, number>>;
 
@@ -23,6 +24,27 @@ export async function waysOf(metricsPort: number): Promise<Ways> {
   const metrics = parseMetrics(await response.text());
   const count = (way: Way): number => metrics.get("sandgate_streams_total")?.samples.find(({ labels }) => labels.way === way)?.value ?? Number.NaN;
   return { socket: count("socket"), tls: count("tls"), nats: count("nats") };
+}
+
+/** Resolves when new streams with a sandbox go this way. */
+export async function untilInUse(way: Way, api: Api, id: string, metricsPort: number): Promise<void> {
+  await until(`streams go this way: ${way}`, async () => {
+    const before = await waysOf(metricsPort);
+    await api.execute(id, "true");
+    return (await waysOf(metricsPort))[way] > before[way];
+  });
+}
+
+/** Kills the worker of a stack while it sends the output of a sandbox, which ends with an error then, and starts it again. */
+export async function loseWorkerInStream(stack: Stack, api: Api, id: string): Promise<void> {
+  const reading = collect(await api.stream(id, "seq 1 1000; sleep 1000"));
+  await until("the command runs", async () => (await api.execute(id, "pgrep -x sleep")).exit_code === 0);
+  await stack.worker.kill9();
+  const { last, stdout } = await reading;
+  assert.equal(last?.code, "worker_lost");
+  assert.ok(linesOf(1_000).startsWith(stdout));
+  await stack.worker.start();
+  await stack.ready();
 }
 
 async function outputOf(api: Api, id: string, command: string): Promise<string> {

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { peers, subjects } from "../../../shared/bus/subjects.ts";
 import { asAccount } from "../../../systemd/base/as-account.ts";
 import { succeeds } from "../../../systemd/base/run.ts";
-import { Api, collect } from "../../helpers/api.ts";
+import { Api } from "../../helpers/api.ts";
 import { connectBus } from "../../helpers/bus.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { temporaryFolder } from "../../helpers/folder.ts";
@@ -17,7 +17,7 @@ import { LineProxy } from "../../helpers/lines.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { withSettings } from "../../helpers/resilience.ts";
 import { startStack } from "../../helpers/stack.ts";
-import { linesOf, transfersOf, type Ways, waysOf } from "../../helpers/transfers.ts";
+import { loseWorkerInStream, transfersOf, untilInUse, type Ways, waysOf } from "../../helpers/transfers.ts";
 import { until } from "../../helpers/until.ts";
 
 const MiB = 1024 * 1024;
@@ -31,14 +31,7 @@ const { lines } = stack.instance.paths;
 const ways = (): Promise<Ways> => waysOf(metricsPort);
 const transfers = transfersOf(api, id);
 
-/** Resolves when new streams go over the socket. */
-async function socketInUse(): Promise<void> {
-  await until("streams go over the socket", async () => {
-    const before = await ways();
-    await api.execute(id, "true");
-    return (await ways()).socket > before.socket;
-  });
-}
+const socketInUse = (): Promise<void> => untilInUse("socket", api, id, metricsPort);
 
 test("streams of all kinds go over the socket, and nothing of them over NATS", async () => {
   await socketInUse();
@@ -77,15 +70,7 @@ test("only the gateway and the worker reach the socket, and nobody is let in wit
 
 test("a worker that is killed in mid-stream ends the stream with an error, and comes back to the socket", async () => {
   await socketInUse();
-  const stream = await api.stream(id, "seq 1 1000; sleep 1000");
-  const reading = collect(stream);
-  await until("the command runs", async () => (await api.execute(id, "pgrep -x sleep")).exit_code === 0);
-  await stack.worker.kill9();
-  const { last, stdout } = await reading;
-  assert.equal(last?.code, "worker_lost");
-  assert.ok(linesOf(1_000).startsWith(stdout));
-  await stack.worker.start();
-  await stack.ready();
+  await loseWorkerInStream(stack, api, id);
   await socketInUse();
 });
 

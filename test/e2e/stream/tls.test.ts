@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { Api, collect } from "../../helpers/api.ts";
+import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { startStack } from "../../helpers/stack.ts";
-import { linesOf, transfersOf, waysOf } from "../../helpers/transfers.ts";
-import { until } from "../../helpers/until.ts";
+import { loseWorkerInStream, transfersOf, untilInUse, waysOf } from "../../helpers/transfers.ts";
 
 const [metricsPort, linesPort] = [await testPort(), await testPort()];
 const settings = { SANDGATE_LINES_DIR: "", SANDGATE_LINES_HOST: "127.0.0.1", SANDGATE_LINES_PORT: String(linesPort) };
@@ -15,14 +14,7 @@ const stack = await fixture(startStack({ name: "tls", settings: { ...settings, S
 const api = new Api(stack);
 const id = await api.create();
 
-/** Resolves when new streams go over TLS. */
-async function lineInUse(): Promise<void> {
-  await until("streams go over TLS", async () => {
-    const before = await waysOf(metricsPort);
-    await api.execute(id, "true");
-    return (await waysOf(metricsPort)).tls > before.tls;
-  });
-}
+const lineInUse = (): Promise<void> => untilInUse("tls", api, id, metricsPort);
 
 test("streams of all kinds go over TLS", async () => {
   await lineInUse();
@@ -36,15 +28,7 @@ test("streams of all kinds go over TLS", async () => {
 
 test("strangers who hold the port do not touch what goes on, and a worker that is killed comes back to it", async () => {
   const strangers = Array.from({ length: 100 }, () => connect(linesPort, "127.0.0.1").on("error", () => {}));
-  const stream = await api.stream(id, "seq 1 1000; sleep 1000");
-  const reading = collect(stream);
-  await until("the command runs", async () => (await api.execute(id, "pgrep -x sleep")).exit_code === 0);
-  await stack.worker.kill9();
-  const { last, stdout } = await reading;
-  assert.equal(last?.code, "worker_lost");
-  assert.ok(linesOf(1_000).startsWith(stdout));
-  await stack.worker.start();
-  await stack.ready();
+  await loseWorkerInStream(stack, api, id);
   await lineInUse();
   for (const stranger of strangers) stranger.destroy();
 });
