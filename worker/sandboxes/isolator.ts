@@ -4,22 +4,43 @@ import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
 import type { Isolation } from "../../shared/schemas/sandboxes.ts";
 import { step } from "../../shared/tracing/spans.ts";
-import { type Container, isCopy, type RuntimeNote } from "../runtime/container/container.ts";
-import { GroupV2 } from "../runtime/container/groups.ts";
+import { until } from "../../shared/waiting.ts";
+import { boundNamespaces } from "../runtime/container/bounds.ts";
+import { type Container, isCopy, madeIn, type RuntimeNote } from "../runtime/container/container.ts";
+import { type GroupLimits, GroupV2 } from "../runtime/container/groups.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { groupMaker, type Host } from "../runtime/host/host.ts";
-import { boundUser, signalsLimit } from "../runtime/ids/bounds.ts";
-import { closePrivateNetworks, type Namespace } from "../runtime/network/network.ts";
+import { signalsLimit } from "../runtime/ids/bounds.ts";
+import { rootIdOf } from "../runtime/ids/ranges.ts";
+import type { Attachment } from "../runtime/network/attachment.ts";
+import type { Namespace } from "../runtime/network/network.ts";
+import { beginningUnder, monitorFor } from "../runtime/podman/monitor.ts";
 import { type ContainerSpec, variablesOf } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
 import type { Networks } from "./networks.ts";
 import type { Roots } from "./roots.ts";
 
-/** A container that runs, or that the OCI runtime has made according to its note. */
+/** A container that runs. */
 export interface Started {
   readonly containerId: string;
-  readonly note?: RuntimeNote | undefined;
+  /** What is known of one that may not run yet. */
+  readonly made?: Made;
 }
+
+/** A container that the OCI runtime has made, and what was begun as soon as its first process had its namespaces. */
+interface Made {
+  readonly note: RuntimeNote;
+  readonly begun: Begun | undefined;
+}
+
+interface Begun {
+  readonly attachment: Promise<Attachment | undefined>;
+  readonly bounds: Promise<void>;
+}
+
+/** How often it is looked how far the OCI runtime has come, and for how long. */
+const lookPollMs = 2;
+const lookMsMax = 60_000;
 
 interface Parts {
   readonly host: Host;
@@ -41,12 +62,51 @@ export class Isolator {
     return step("container.isolate", () => this.ready(started, spec, "new", base));
   }
 
+  /**
+   * Isolates a container that Podman has crun make and start meanwhile, each part of it as soon as that can be done: less is left to do
+   * when it runs.
+   *
+   * @param signal aborted when Podman is done or has failed
+   */
+  async isolateEarly(containerId: string, spec: ContainerSpec, base: BaseImage | undefined, signal: AbortSignal): Promise<Container> {
+    const { host } = this.#parts;
+    const { sandboxId } = spec;
+    const look = { pollMs: lookPollMs, timeoutMs: lookMsMax, signal };
+    try {
+      host.groups?.prepare(sandboxId, this.#limitsOf(spec));
+      const monitor = await until(() => monitorFor(host.podmanRunDir, containerId), look);
+      // The kernel has whoever moves the first of several processes wait for milliseconds, and this one need not wait for anything.
+      const moved = monitor && host.groups?.share(sandboxId, [monitor]);
+      const first = monitor && (await until(() => beginningUnder(monitor) ?? madeIn(host, containerId), look));
+      const begun = first ? this.#begin(first, spec) : undefined;
+      const note = await until(() => madeIn(host, containerId), look);
+      await moved;
+      return await this.isolate({ containerId, ...(note && { made: { note, begun } }) }, spec, base);
+    } finally {
+      host.groups?.forget(sandboxId);
+    }
+  }
+
+  /** Begins what needs no more of a container than the namespaces of its first process. */
+  #begin(first: Pick<RuntimeNote, "pid" | "bundle">, spec: ContainerSpec): Begun {
+    const { host, networks } = this.#parts;
+    const { pid } = first;
+    const bounded = { pid, network: spec.network, hasOwnIds: rootIdOf(pid) > 0, namespace: "new" } as const;
+    const begun = { attachment: networks.begin(first, spec), bounds: boundNamespaces(host, bounded) };
+    for (const each of Object.values(begun)) each.catch(() => {}); // Whoever needs it waits for it.
+    return begun;
+  }
+
+  #limitsOf({ isolation, cpus, memoryMiB }: ContainerSpec): GroupLimits {
+    return { cpus, memoryMiB, processes: hostProcesses(isolation, this.#parts.config.sandboxPidsMax) };
+  }
+
   /** Sees to it that a container is isolated, and finds out what commands in it need. @param base the image below it; undefined for none */
-  async ready({ containerId, note }: Started, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
-    const { host, config, oci, networks, roots } = this.#parts;
-    const { sandboxId, network, isolation, cpus, memoryMiB } = spec;
-    const attachment = note && (await networks.begin(note, spec));
-    const inspected = await oci.inspect(containerId, { isolation, network, note, networkPid: attachment?.pid });
+  async ready({ containerId, made }: Started, spec: ContainerSpec, namespace: Namespace, base: BaseImage | undefined): Promise<Container> {
+    const { host, oci, networks, roots } = this.#parts;
+    const { sandboxId, network, isolation, memoryMiB } = spec;
+    const attachment = await made?.begun?.attachment;
+    const inspected = await oci.inspect(containerId, { isolation, network, note: made?.note, networkPid: attachment?.pid });
     if (namespace === "new" && !attachment) await networks.provide(inspected, spec);
     const {
       firstId,
@@ -57,13 +117,11 @@ export class Isolator {
     // In a copy, all of it was done before anything ran.
     const isCopied = isCopy(inspected);
     for (const pid of [...inspected.pids, ...inspected.networkPids]) giveWay(pid);
-    const limits = { cpus, memoryMiB, processes: hostProcesses(isolation, config.sandboxPidsMax) };
     // What a group that Podman has made does not limit.
     if (inspected.group instanceof GroupV2) inspected.group.complete(memoryMiB);
     const [group] = await Promise.all([
-      groupMaker(host, isolation)?.join(sandboxId, inspected, limits),
-      network === "outbound" && !isCopied ? closePrivateNetworks(host, inspected.initPid, namespace) : undefined,
-      firstId > 0 && !isCopied ? boundUser(inspected.initPid) : undefined,
+      groupMaker(host, isolation)?.join(sandboxId, inspected, this.#limitsOf(spec)),
+      isCopied ? undefined : (made?.begun?.bounds ?? boundNamespaces(host, { pid: inspected.initPid, network, hasOwnIds: firstId > 0, namespace })),
       attachment?.up,
     ]);
     const bounded = { ...inspected.process, ...(firstId > 0 ? { rlimits: [...rlimits, signalsLimit()] } : {}) };

@@ -7,8 +7,8 @@ import { step } from "../../shared/tracing/spans.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
-import { pause, until } from "../../shared/waiting.ts";
-import { type Container, madeIn } from "../runtime/container/container.ts";
+import { pause } from "../../shared/waiting.ts";
+import type { Container } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import { enterRoot, RootRefused } from "../runtime/container/root.ts";
 import type { SeccompFilter } from "../runtime/container/seccomp-filter.ts";
@@ -27,9 +27,6 @@ import type { Removal } from "./removal.ts";
 import type { MountedRoot, Provided, RootPlace, Roots } from "./roots.ts";
 
 const GB = 1024 ** 3;
-/** How often it is looked whether the OCI runtime has made a container, which a look holds up itself, and for how long. */
-const madePollMs = 5;
-const madeMsMax = 60_000;
 /** By then, the answer for a sandbox that has started has gone. */
 const answerMs = 30;
 
@@ -227,39 +224,33 @@ export class Launcher {
   }
 
   /**
-   * Starts a container and isolates it. Podman notes it while its files are made; where the OCI runtime says when it has made it, most of
-   * the isolation is done while Podman still notes that it was started.
+   * Starts a container and isolates it. Podman notes it while its files are made; with crun, most of the isolation is done while that
+   * makes it and Podman notes that it was started.
    *
    * @param ready what must be there before it starts
    */
   async #run(spec: ContainerSpec, at: ContainerPlace, ready?: Promise<unknown>): Promise<Container> {
-    const { host, podman, isolator } = this.#parts;
+    const { host, filter, podman, isolator } = this.#parts;
+    const isCrun = host.runtime === "crun" && spec.isolation === "standard";
     const over = new AbortController();
     let early: Promise<Container> | undefined;
     const onCreated = async (id: string): Promise<void> => {
       faultPoint("create.noted");
       await ready;
       if (ready) faultPoint("create.mounted");
-      if (host.runtime !== "crun" || spec.isolation !== "standard") return;
-      early = this.#isolateWhenMade(id, spec, at.base, over.signal);
+      if (!isCrun) return;
+      early = isolator.isolateEarly(id, spec, at.base, over.signal);
       early.catch(() => {}); // It is of no interest when Podman fails.
     };
     ready?.catch(() => {}); // It is waited for only once Podman has noted the container.
     try {
       const containerId = await step("container.start", () => podman.run(spec, filesOf(at), onCreated));
       faultPoint("create.started");
+      if (isCrun) filter.takeFrom(containerId);
       return await (early ?? isolator.isolate({ containerId }, spec, at.base));
     } finally {
       over.abort();
     }
-  }
-
-  async #isolateWhenMade(containerId: string, spec: ContainerSpec, base: BaseImage | undefined, signal: AbortSignal): Promise<Container> {
-    const { host, filter, isolator } = this.#parts;
-    // Where it cannot be found out, Podman has failed as well, or the container runs by now.
-    const note = await until(() => madeIn(host, containerId), { pollMs: madePollMs, timeoutMs: madeMsMax, signal });
-    if (note) filter.takeFrom(containerId);
-    return isolator.isolate({ containerId, note }, spec, base);
   }
 
   /** The same with the processes of an image of memory. */

@@ -34,9 +34,9 @@ export class Networks {
     this.#parts = parts;
   }
 
-  /** Begins to attach the network of a container that has been made, if it gets one so. @throws {SandgateError} `internal_error` */
-  async begin(note: RuntimeNote, spec: Networked): Promise<Attachment | undefined> {
-    return isAttached(this.#parts.host, spec) ? attachNetwork(note) : undefined;
+  /** Begins to attach the network of a container that is being made, if it gets one so. @throws {SandgateError} `internal_error` */
+  async begin(made: Pick<RuntimeNote, "pid" | "bundle">, spec: Networked): Promise<Attachment | undefined> {
+    return isAttached(this.#parts.host, spec) ? attachNetwork(made) : undefined;
   }
 
   /** Attaches the network of a started container, unless it has one. @throws {SandgateError} `internal_error` */

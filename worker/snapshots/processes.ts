@@ -12,6 +12,7 @@ import { faultPoint } from "../../shared/faults.ts";
 import { checker } from "../../shared/schemas/validate.ts";
 import { attempt } from "../../shared/util/attempt.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { boundNamespaces } from "../runtime/container/bounds.ts";
 import { type Container, waitingIn } from "../runtime/container/container.ts";
 import type { Copies } from "../runtime/container/copies.ts";
 import { GroupV2, groupOfContainer, processFolderOf } from "../runtime/container/groups.ts";
@@ -19,9 +20,8 @@ import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { Standstill } from "../runtime/container/snapshot-driver.ts";
 import { isIdleServer } from "../runtime/exec-server/server.ts";
 import { groupMaker, type Host } from "../runtime/host/host.ts";
-import { boundUser } from "../runtime/ids/bounds.ts";
 import { attachNetwork } from "../runtime/network/attachment.ts";
-import { closePrivateNetworks, isAttached } from "../runtime/network/network.ts";
+import { isAttached } from "../runtime/network/network.ts";
 import type { Podman } from "../runtime/podman/containers.ts";
 import type { ContainerFiles, ContainerSpec } from "../runtime/podman/spec.ts";
 import type { PrivilegedHelper } from "../runtime/privileged/helper.ts";
@@ -179,9 +179,8 @@ export class ProcessImages implements MemoryImages {
     // All of it holds before anything runs.
     group.complete(spec.memoryMiB);
     await Promise.all([
-      spec.network === "outbound" ? closePrivateNetworks(host, pid, "new") : undefined,
+      boundNamespaces(host, { pid, network: spec.network, hasOwnIds: true, namespace: "new" }),
       isAttached(host, spec) ? attachNetwork(waiting).then(({ up }) => up) : undefined,
-      boundUser(pid),
     ]);
     const first = await helper.restoreMemory(image, pid).catch((error: unknown) => {
       throw failureOf(error, 0);

@@ -38,6 +38,8 @@ export class ControlGroups {
   readonly #folders: Partial<Record<Controller, string>>;
   /** The first processes of sandboxes. While one lives, the group stays, even if no process is in it. */
   readonly #first = new Map<string, FirstProcess>();
+  /** Of sandboxes whose processes are about to be there. */
+  readonly #ahead = new Map<string, SandboxGroup>();
 
   private constructor({ version, folders }: GroupFolders) {
     this.#version = version;
@@ -60,6 +62,15 @@ export class ControlGroups {
     return { memory: memory !== undefined, cpu: cpu !== undefined, pids: pids !== undefined };
   }
 
+  /** Creates the group of a sandbox before it has processes. It goes with the next sweep after `forget`, unless they have joined it. */
+  prepare(name: string, limits: GroupLimits): void {
+    this.#ahead.set(name, make(this.#version, this.#folders, name, limits));
+  }
+
+  forget(name: string): void {
+    this.#ahead.delete(name);
+  }
+
   /**
    * Creates the group for a sandbox, whose commands then enter it themselves, and moves its processes there: also the first one,
    * which only waits, but does what a debugger in the sandbox has it do. Its network and its monitor only share its CPU.
@@ -70,7 +81,7 @@ export class ControlGroups {
     const { initPid, pids, networkPids } = container;
     this.#first.set(name, container);
     this.sweep();
-    const group = make(this.#version, this.#folders, name, limits);
+    const group = this.#ahead.get(name) ?? make(this.#version, this.#folders, name, limits);
     const enter = (pid: number): Promise<void> => {
       const uid = this.#version === "v1" ? otherUserOf(pid) : undefined;
       return uid === undefined ? moveThreads(pid, group.entrances) : moveOthers(pid, uid, group.entrances);
@@ -88,7 +99,7 @@ export class ControlGroups {
   /** Removes the groups of sandboxes that are gone, as soon as all of their processes are. */
   sweep(): void {
     for (const [name, { initPid, pidNamespace }] of this.#first) if (pidNamespaceOf(initPid) !== pidNamespace) this.#first.delete(name);
-    for (const dir of this.#distinct()) for (const name of foldersIn(dir)) if (!this.#first.has(name)) removeIfEmpty(join(dir, name));
+    for (const dir of this.#distinct()) for (const name of foldersIn(dir)) if (!this.#first.has(name) && !this.#ahead.has(name)) removeIfEmpty(join(dir, name));
   }
 
   /** Removes what it can, for the end of this worker. */

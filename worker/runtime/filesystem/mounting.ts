@@ -4,15 +4,23 @@ import { check, errorOf, library } from "../../../shared/util/libc.ts";
 
 const mount = library.func("int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)");
 const umount2 = library.func("int umount2(const char *target, int flags)");
+const mountSetattr = library.func("int mount_setattr(int dir, const char *path, unsigned int flags, const uint64_t *attributes, size_t size)");
 const fchdir = library.func("int fchdir(int fd)");
 const bind = 0x1000;
 const detach = 2;
+/** Of mount_setattr(2): what is set, what is cleared, the propagation and a user namespace. */
+const readOnly = new BigUint64Array([1n, 0n, 0n, 0n]);
 /** What the kernel says of a folder at which nothing is mounted, or that is not there. */
 const notMounted: readonly (string | undefined)[] = ["EINVAL", "ENOENT"];
 
 /** Mounts a folder at another one as well. @throws {Error} */
 export function mountAgain(dir: string, at: string): void {
   check(mount(dir, at, null, bind, null), "mount");
+}
+
+/** Makes what is mounted there read-only, and leaves its other options as they are. @throws {Error} */
+export function makeReadOnly(at: string): void {
+  check(mountSetattr(0, at, 0, readOnly, readOnly.byteLength), "mount_setattr");
 }
 
 /** Mounts an empty file system in memory at a folder. @throws {Error} */

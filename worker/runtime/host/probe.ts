@@ -11,6 +11,7 @@ import { describe } from "./checks.ts";
 import { type Host, HostUnfit } from "./host.ts";
 import { filterKind, hardLimit, hasIpcBounds } from "./kernel.ts";
 import { ociRuntime, outboundNetwork, podmanVersion, sizeOfPage } from "./programs.ts";
+import { mountRuntimeReadOnly } from "./read-only.ts";
 import { hasStorageLimits, storageDriver } from "./storage.ts";
 import { probeStrong, strongRuntime } from "./strong.ts";
 
@@ -50,6 +51,7 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const strong = await probeStrong(config, initBinary, scopes !== undefined || (groups !== undefined && limits.memory && limits.cpu && limits.pids));
   // The networks of others are not Podman's.
   if (strong.works) mountNetworksFolder(podmanRunDir);
+  if (runtime === "crun") mountRuntimeReadOnly();
   const host = {
     runtime,
     podmanRunDir,

@@ -4,10 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { hardLimit } from "../host/kernel.ts";
-import { writeAsRootOf } from "../process/namespaces.ts";
-import { programFailure, run } from "../process/run.ts";
 
-const timeoutMs = 10_000;
 const parts = 4;
 
 /** By their names in /proc/sys/user, those that the machine has for a user. */
@@ -25,13 +22,11 @@ export function signalsLimit(): object {
   return { type: "RLIMIT_SIGPENDING", soft: count, hard: count };
 }
 
-/** Sets the limits of the user namespace of a process, which only a process in it can do. @throws {SandgateError} `internal_error`, `unavailable` */
-export async function boundUser(pid: number): Promise<void> {
-  const values = Object.entries(bounded).map(([name, host]) => [
-    `/proc/sys/user/${name}`,
-    String(Math.floor(Number(readFileSync(`/proc/sys/fs/inotify/${host}`, "utf8")) / parts)),
-  ]);
-  const [file = "", ...args] = writeAsRootOf(pid, Object.fromEntries(values));
-  const result = await run(file, args, { timeoutMs });
-  if (result.exitCode !== 0) throw programFailure("the sandbox could not be given limits of its own", result);
-}
+/** The limits of a user namespace, by the files that only a process in it can write. */
+export const userLimits = (): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(bounded).map(([name, host]) => [
+      `/proc/sys/user/${name}`,
+      String(Math.floor(Number(readFileSync(`/proc/sys/fs/inotify/${host}`, "utf8")) / parts)),
+    ]),
+  );

@@ -7,10 +7,6 @@ import { isIPv4 } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import type { Host } from "../host/host.ts";
-import { inNetworkOf } from "../process/namespaces.ts";
-import { programFailure, run } from "../process/run.ts";
-
-const timeoutMs = 10_000;
 
 /**
  * IPv4 ranges that are not the internet: https://www.iana.org/assignments/iana-ipv4-special-registry. They include the addresses
@@ -93,15 +89,11 @@ export function refusingRoutes(host: readonly string[]): string {
     .join("");
 }
 
-/**
- * Closes the private ranges in the network namespace of a process.
- *
- * @throws {SandgateError} `internal_error`, `unavailable`; the sandbox must not be handed out then.
- */
-export async function closePrivateNetworks(host: Host, pid: number, namespace: Namespace): Promise<void> {
-  const [program, input] =
-    host.networkFilter === "nft" ? [["nft", "-f", "-"], nftRules(hostAddresses(), namespace)] : [["ip", "-batch", "-"], refusingRoutes(hostAddresses())];
-  const [file = "", ...args] = inNetworkOf(pid, program);
-  const result = await run(file, args, { timeoutMs, input });
-  if (result.exitCode !== 0) throw programFailure("the network of the sandbox could not be closed off", result);
-}
+/** The program that closes the private ranges in the network namespace in which it runs, and what it reads. */
+export const closingProgram = (
+  { networkFilter }: Pick<Host, "networkFilter">,
+  namespace: Namespace,
+): { readonly command: readonly string[]; readonly input: string } =>
+  networkFilter === "nft"
+    ? { command: ["nft", "-f", "-"], input: nftRules(hostAddresses(), namespace) }
+    : { command: ["ip", "-batch", "-"], input: refusingRoutes(hostAddresses()) };

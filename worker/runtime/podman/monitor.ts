@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { targetOf } from "../../../shared/util/libc.ts";
 import { processIds } from "../../../shared/util/proc.ts";
 import { until } from "../../../shared/waiting.ts";
 import { childrenOf, commandLineOf, isGone } from "../process/proc.ts";
@@ -24,13 +25,45 @@ const killedCode = "137";
  * @returns the ids of the containers that had a monitor
  */
 export async function endNow(runDir: string, nameOrId: string): Promise<string[]> {
-  const noted = Number(attempt(() => readFileSync(join(runDir, "containers/overlay-containers", nameOrId, "userdata/conmon.pid"), "utf8")) ?? 0);
+  const noted = notedMonitor(runDir, nameOrId);
   // The note may be older than a restart of the machine, and the process id belong to another.
   const monitors = noted && isMonitor(noted, nameOrId) ? [noted] : noted ? [] : processIds().filter((pid) => isMonitor(pid, nameOrId));
   const ended = await Promise.all(monitors.map((monitor) => end(runDir, monitor)));
   // One that was about to end by itself does not say any more whose it was.
   return ended.filter((containerId) => containerId !== "");
 }
+
+/** The process id that a container's monitor notes; 0 when it has not. */
+const notedMonitor = (runDir: string, containerId: string): number =>
+  Number(attempt(() => readFileSync(join(runDir, "containers/overlay-containers", containerId, "userdata/conmon.pid"), "utf8")) ?? 0);
+
+/** The monitor of a container that is being made; undefined until there is one. */
+export function monitorFor(runDir: string, containerId: string): number | undefined {
+  const noted = notedMonitor(runDir, containerId);
+  return noted && isMonitor(noted, containerId) ? noted : undefined;
+}
+
+/**
+ * The first process of a container that the OCI runtime is making, once it has its namespaces and ids, and the folder in which the
+ * runtime finds what it is to make. Undefined until then.
+ */
+export function beginningUnder(monitor: number): { readonly pid: number; readonly bundle: string } | undefined {
+  const args = commandLineOf(monitor);
+  const bundle = args[args.indexOf("-b") + 1];
+  const pid = childrenOf(monitor).find((child) => isApart(child));
+  return pid !== undefined && bundle ? { pid, bundle } : undefined;
+}
+
+/** The runtime itself, which is a child of the monitor as well, has our namespaces. */
+const isApart = (pid: number): boolean => ["pid", "net"].every((kind) => isOther(pid, kind)) && hasIds(pid);
+
+function isOther(pid: number, kind: string): boolean {
+  const namespace = targetOf(`/proc/${pid}/ns/${kind}`);
+  return namespace !== undefined && namespace !== targetOf(`/proc/self/ns/${kind}`);
+}
+
+/** Whether it is known which ids those of its user namespace are. */
+const hasIds = (pid: number): boolean => (attempt(() => readFileSync(`/proc/${pid}/uid_map`, "latin1")) ?? "") !== "";
 
 async function end(runDir: string, monitor: number): Promise<string> {
   const containerId = containerOf(commandLineOf(monitor));

@@ -7,8 +7,10 @@ import { until } from "../../../shared/waiting.ts";
 import { startProgram } from "../process/program.ts";
 import { type Answer, PodmanLost } from "./podman.ts";
 
-/** How long it stays without a connection: a worker that was killed has none. Podman closes a connection unused for twice as long. */
-const abandonedS = 3;
+/** How long it stays without a call: a worker that was killed makes none. */
+const abandonedS = 4;
+/** The worker makes one that often, so that it stays. */
+const stayMs = 2_000;
 const startMsMax = 60_000;
 const startPollMs = 4;
 const endMsMax = 10_000;
@@ -33,6 +35,7 @@ export class RunningService {
   readonly #agent: Agent;
   readonly #exited: Promise<void>;
   readonly #ready: Promise<void>;
+  readonly #staying: NodeJS.Timeout;
   #isEnding = false;
   #end: string | undefined;
 
@@ -52,6 +55,8 @@ export class RunningService {
     );
     this.#ready = this.#whenReady();
     this.#ready.catch(() => {});
+    // It may end at any time, which the next call finds out.
+    this.#staying = setInterval(() => void this.#ping().catch(() => {}), stayMs).unref();
   }
 
   get hasEnded(): boolean {
@@ -72,6 +77,7 @@ export class RunningService {
   /** Has it end after the calls that are under way. */
   async end(): Promise<void> {
     this.#isEnding = true;
+    clearInterval(this.#staying);
     const pid = await this.#pid;
     await this.#ready.catch(() => {});
     this.#agent.destroy();
@@ -83,7 +89,7 @@ export class RunningService {
   async #whenReady(): Promise<void> {
     const isUp = async (): Promise<boolean> => {
       if (this.#end !== undefined) throw this.#lost("it did not start");
-      return this.#send({ method: "GET", path: "/_ping" }).then(
+      return this.#ping().then(
         () => true,
         () => false,
       );
@@ -91,6 +97,10 @@ export class RunningService {
     if (await until(isUp, { timeoutMs: startMsMax, pollMs: startPollMs })) return;
     await this.#kill();
     throw this.#lost("it did not start in time");
+  }
+
+  #ping(): Promise<Answer> {
+    return this.#send({ method: "GET", path: "/_ping" });
   }
 
   #send({ method, path, query = {}, body }: Call): Promise<Answer> {
@@ -123,6 +133,7 @@ export class RunningService {
 
   #ended(how: string): void {
     const said = attempt(() => readFileSync(this.#log, "utf8"))?.trim();
+    clearInterval(this.#staying);
     this.#end = said ? `${how}: ${said.slice(-messageCharactersMax)}` : how;
     this.#agent.destroy();
     for (const file of [this.#socket, this.#log]) rmSync(file, { force: true });

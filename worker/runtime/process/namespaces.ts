@@ -17,12 +17,6 @@ sub enter {
 
 const become = String.raw`exec { $ARGV[0] } @ARGV or die "$ARGV[0]: $!\n";`;
 
-/** The command that runs another one in the network of a process. */
-export const inNetworkOf = (pid: number, command: readonly string[]): string[] => {
-  const script = `${enter} enter(shift, shift, "net", 0x40000000); ${become}`;
-  return ["perl", "-e", script, setns, String(pid), ...command];
-};
-
 /** The command that runs another one with mounts of its own, and which nobody ends by closing what it writes to. */
 export const withOwnMounts = (command: readonly string[]): string[] => {
   const script = String.raw`
@@ -33,15 +27,31 @@ ${become}`;
   return ["perl", "-e", script, unshare, mount, ...command];
 };
 
-/** The command that writes values into files as the superuser of the user namespace of a process. */
-export const writeAsRootOf = (pid: number, values: Readonly<Record<string, string>>): string[] => {
+/** What is done in namespaces of a process. */
+export interface Inside {
+  readonly pid: number;
+  /** Values by the files into which they are written as the superuser of its user namespace. */
+  readonly values: Readonly<Record<string, string>>;
+  /** The program that is run in its network afterwards; undefined for none. */
+  readonly command: readonly string[] | undefined;
+}
+
+/** The command that does that. */
+export const inNamespacesOf = ({ pid, values, command = [] }: Inside): string[] => {
   const script = String.raw`${enter}
-enter(shift, shift, "user", 0x10000000);
-($( , $)) = (0, "0 0");
-($<, $>) = (0, 0);
-while (my ($path, $value) = splice(@ARGV, 0, 2)) {
+my ($setns, $pid, $count) = splice(@ARGV, 0, 3);
+my %values = splice(@ARGV, 0, 2 * $count);
+enter($setns, $pid, "net", 0x40000000) if @ARGV;
+if ($count) {
+  enter($setns, $pid, "user", 0x10000000);
+  ($( , $)) = (0, "0 0");
+  ($<, $>) = (0, 0);
+}
+for my $path (keys %values) {
   my $file;
-  open($file, ">", $path) && syswrite($file, $value) or die "$path: $!\n";
-}`;
-  return ["perl", "-e", script, setns, String(pid), ...Object.entries(values).flat()];
+  open($file, ">", $path) && syswrite($file, $values{$path}) or die "$path: $!\n";
+}
+if (@ARGV) { ${become} }`;
+  const written = Object.entries(values);
+  return ["perl", "-e", script, setns, String(pid), String(written.length), ...written.flat(), ...command];
 };
