@@ -1,4 +1,5 @@
 /** The environment of every scenario: a real installation, a client of its API, and Podman for comparison. */
+import { join } from "node:path";
 import { loadConfig } from "../shared/config.ts";
 import type { CreateBody } from "../shared/schemas/sandboxes.ts";
 import { pause } from "../shared/waiting.ts";
@@ -14,6 +15,9 @@ const poolOf = (size: number): Readonly<Record<string, string>> => ({ SANDGATE_P
 export const withoutPool = poolOf(0);
 /** Settings with which the pool grows with the demand, as it does by default. */
 export const growingPool = { SANDGATE_POOL_SIZE_MAX: String(poolSizeMax) };
+
+/** JavaScript runs at its speed once it was compiled for what it is used for, which takes some thousand calls. */
+const warmingCalls = 2_000;
 
 /** What the pool takes for the containers of a round. */
 const refillMs = 250;
@@ -79,6 +83,13 @@ export class Installation {
     return (await this.api.json<{ id: string }>({ method: "POST", path: "/v1/sandboxes/create", json })).id;
   }
 
+  /** Has the parts do what they do most often until they are as fast as in an installation that has been used for a while. */
+  async warm(): Promise<void> {
+    await this.withSandbox(async ({ id }) => {
+      for (let call = 0; call < warmingCalls; call++) await this.execute(id, "true");
+    });
+  }
+
   /** Resolves when there has been time to fill the pool again, so that neither the next create nor another contender pays for that. */
   async settled(): Promise<void> {
     await pause(refillMs);
@@ -99,6 +110,13 @@ export class Installation {
   /** The OCI runtime with which Podman started the container. */
   async runtimeOf({ containerId }: Sandbox): Promise<string> {
     return (await this.agent.run(["podman", "inspect", "--format", "{{.OCIRuntime}}", containerId])).stdout.trim();
+  }
+
+  /** The path of a copy of an OCI runtime, for comparison: it starts as it does without Sandgate, whose workers mount theirs read-only. */
+  async plainRuntime(name: string): Promise<string> {
+    const copy = join(this.agent.scratchDir, name);
+    await this.agent.run(["sh", "-c", 'test -e "$1" || cp "$(command -v "$0")" "$1"', name, copy]);
+    return copy;
   }
 
   /** Stops everything, and removes the sandboxes and the containers created for comparison. */

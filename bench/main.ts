@@ -27,6 +27,7 @@ async function bench(options: Options, signal: AbortSignal): Promise<void> {
   const installation = await Installation.start();
   try {
     const machine = await describeMachine(installation, computer);
+    await terminal.task("Warming up", "as after some use", () => installation.warm());
     const rows: Row[] = [];
     for (const [index, name] of options.scenarios.entries()) {
       const leftMs = options.wholeMsMax - (Date.now() - startedAt.getTime());

@@ -115,7 +115,8 @@ const networks: Readonly<Record<string, string>> = {
  * The command line with which Podman makes a container from the image by itself that is isolated like that of a sandbox. The
  * worker's label is kept, so that the container is found when the installation is removed.
  */
-export async function createCommand({ agent }: Installation, { id, containerId }: Sandbox, name = containerName): Promise<string[]> {
+export async function createCommand(installation: Installation, { id, containerId }: Sandbox, name = containerName): Promise<string[]> {
+  const { agent } = installation;
   const [inspected] = JSON.parse((await agent.run(["podman", "inspect", containerId])).stdout) as [Inspected];
   const { OCIRuntime, OCIConfigPath, BoundingCaps, Config, HostConfig } = inspected;
   const { linux } = JSON.parse((await agent.run(["cat", OCIConfigPath])).stdout) as { linux: { sysctl?: Record<string, string> } };
@@ -126,7 +127,19 @@ export async function createCommand({ agent }: Installation, { id, containerId }
       Object.entries(values).map(([key, value]) => `${key}${between}${value}`),
     );
   return [
-    ...["podman", "run", "--detach", "--pull", "never", "--runtime", OCIRuntime, "--name", name, "--hostname", Config.Hostname],
+    ...[
+      "podman",
+      "run",
+      "--detach",
+      "--pull",
+      "never",
+      "--runtime",
+      await installation.plainRuntime(OCIRuntime),
+      "--name",
+      name,
+      "--hostname",
+      Config.Hostname,
+    ],
     ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false", "--no-healthcheck"],
     ...pairs("--label", { ...Config.Labels, "sandgate.sandbox": name }),
     // Without the folder in which the worker meets the sandbox's exec server: it goes with the sandbox.

@@ -39,7 +39,7 @@ interface Begun {
 }
 
 /** How often it is looked how far the OCI runtime has come, and for how long. */
-const lookPollMs = 2;
+const lookPollMs = 1;
 const lookMsMax = 60_000;
 
 interface Parts {

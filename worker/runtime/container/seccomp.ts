@@ -1,6 +1,7 @@
 /** The list of system calls in Podman's format: rules for libseccomp in JSON. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Host } from "../host/host.ts";
 import * as list from "./system-calls.ts";
 
 /** From errno.h; the same on all supported architectures. */
@@ -65,13 +66,16 @@ export function seccompProfile(interProcess: boolean, architecture: NodeJS.Archi
   };
 }
 
-/** @returns the path of the file, undefined for an architecture without a list. */
-export function writeSeccompProfile(dir: string, interProcess: boolean): string | undefined {
+/** Writes the list, and one that allows nothing. @returns undefined for an architecture without a list. */
+export function writeSeccompProfiles(dir: string, interProcess: boolean): Host["seccompProfiles"] | undefined {
   const profile = seccompProfile(interProcess);
   if (!profile) return undefined;
-  const file = join(dir, "seccomp.json");
-  writeFileSync(file, JSON.stringify(profile), { mode: 0o600 });
-  return file;
+  const write = (name: string, written: Profile): string => {
+    const file = join(dir, name);
+    writeFileSync(file, JSON.stringify(written), { mode: 0o600 });
+    return file;
+  };
+  return { whole: write("seccomp.json", profile), empty: write("seccomp-empty.json", { ...profile, syscalls: [] }) };
 }
 
 /** clone3 has its flags in memory, which a filter cannot read. It is left out, and C libraries fall back to clone. */

@@ -20,8 +20,10 @@ export interface Host {
   /** Value of podman's `--network` for sandboxes with outbound access. */
   readonly network: string;
   readonly networkFilter: "nft" | "routes";
-  /** Path of the list of system calls for sandboxes. */
-  readonly seccompProfile: string;
+  /** Paths of the list of system calls for sandboxes, and of one that allows none. */
+  readonly seccompProfiles: { readonly whole: string; readonly empty: string };
+  /** Whether the runtime can be given the filter of system calls that it would make of the list. */
+  readonly takesReadyFilters: boolean;
   /**
    * What keeps the memory shared by a sandbox's processes from filling the machine: our limits on its IPC namespace, its
    * cgroup's memory limit, or the absence of such memory.

@@ -4,14 +4,14 @@ import { dirname, join } from "node:path";
 import type { Config } from "../../../shared/config.ts";
 import { ControlGroups } from "../container/control-groups.ts";
 import { Scopes } from "../container/scopes.ts";
-import { writeSeccompProfile } from "../container/seccomp.ts";
+import { writeSeccompProfiles } from "../container/seccomp.ts";
 import { mountNetworksFolder } from "../network/folder.ts";
 import { cgroupVersion, delegatedControllers } from "./cgroups.ts";
 import { describe } from "./checks.ts";
+import { mountCrunReadOnly, takesReadyFilters } from "./crun.ts";
 import { type Host, HostUnfit } from "./host.ts";
 import { filterKind, hardLimit, hasIpcBounds } from "./kernel.ts";
 import { ociRuntime, outboundNetwork, podmanVersion, sizeOfPage } from "./programs.ts";
-import { mountRuntimeReadOnly } from "./read-only.ts";
 import { hasStorageLimits, storageDriver } from "./storage.ts";
 import { probeStrong, strongRuntime } from "./strong.ts";
 
@@ -44,14 +44,14 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
   const delegated = { memory: controllers.includes("memory"), cpu: controllers.includes("cpu"), pids: controllers.includes("pids") };
   const limits = { ...(groups?.limited ?? delegated), storage: hasStorageLimits(config) };
   const ipc = canBoundIpc ? "bounded" : limits.memory ? "limited" : "closed";
-  const seccompProfile = writeSeccompProfile(join(config.dataDir, "worker"), ipc !== "closed");
-  if (!seccompProfile) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
+  const seccompProfiles = writeSeccompProfiles(join(config.dataDir, "worker"), ipc !== "closed");
+  if (!seccompProfiles) throw new HostUnfit(`there is no list of system calls for this architecture (${process.arch})`);
   const podmanRunDir = dirname(config.runtimeDir);
   const scopes = groups ? undefined : await Scopes.open();
   const strong = await probeStrong(config, initBinary, scopes !== undefined || (groups !== undefined && limits.memory && limits.cpu && limits.pids));
   // The networks of others are not Podman's.
   if (strong.works) mountNetworksFolder(podmanRunDir);
-  if (runtime === "crun") mountRuntimeReadOnly();
+  if (runtime === "crun") mountCrunReadOnly();
   const host = {
     runtime,
     podmanRunDir,
@@ -62,7 +62,8 @@ export async function probeHost(config: Config, workerId: string): Promise<Host>
     execServer,
     network,
     networkFilter,
-    seccompProfile,
+    seccompProfiles,
+    takesReadyFilters: runtime === "crun" && takesReadyFilters(),
     ipc,
     controlGroups: cgroupVersion(),
     pageBytes,

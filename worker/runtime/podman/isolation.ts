@@ -45,9 +45,9 @@ export function isolation(host: Host, { isolation, memoryMiB }: { readonly isola
     cap_drop: ["all"],
     cap_add: capabilities,
     no_new_privileges: true,
-    seccomp_profile_path: host.seccompProfile,
+    seccomp_profile_path: host.seccompProfiles.whole,
     // Only for `podman inspect`.
-    annotations: { "io.podman.annotations.seccomp": host.seccompProfile },
+    annotations: { "io.podman.annotations.seccomp": host.seccompProfiles.whole },
     mask: hidden,
     oom_score_adj: oomScoreAdj,
     // Whatever the account may do, a process in a sandbox never gets a higher priority than it started with.

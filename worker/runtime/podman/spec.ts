@@ -51,7 +51,7 @@ interface On {
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
   readonly resolvers: Resolvers;
-  readonly filter: Pick<SeccompFilter, "annotations">;
+  readonly filter: Pick<SeccompFilter, "specification">;
 }
 
 /** Specifies an idle container, whose first process only waits, or only starts the exec server. */
@@ -59,6 +59,7 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
   const { host, config, workerId, filter } = on;
   const isolated = isolation(host, spec);
   const limited = limits(host, config, spec);
+  const filtered = spec.isolation === "standard" ? filter.specification : undefined;
   return {
     name: containerName(spec.sandboxId, workerId),
     labels: byName([`sandgate.worker=${workerId}`, `sandgate.sandbox=${spec.sandboxId}`, ...imageLabels(files), ...rangeLabels(files)]),
@@ -75,7 +76,8 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
     ...idsOf(files),
     ...(isAttached(host, spec) ? attached(spec) : networkOf(spec.network === "none" ? "none" : host.network)),
     ...isolated,
-    annotations: { ...isolated.annotations, ...copiesOf(spec, files), ...(spec.isolation === "standard" ? filter.annotations : {}) },
+    ...filtered,
+    annotations: { ...isolated.annotations, ...copiesOf(spec, files), ...filtered?.annotations },
     ...limited,
     mounts: [...programsOf(on, spec), ...isolated.mounts, ...(isAttached(host, spec) ? [resolverOf(on, spec)] : [])],
     r_limits: [...isolated.r_limits, ...limited.r_limits],

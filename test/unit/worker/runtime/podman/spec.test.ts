@@ -19,7 +19,8 @@ const host: Host = {
   execServer: undefined,
   network: "slirp4netns:enable_ipv6=false,allow_host_loopback=false",
   networkFilter: "nft",
-  seccompProfile: "/data/seccomp.json",
+  seccompProfiles: { whole: "/data/seccomp.json", empty: "/data/seccomp-empty.json" },
+  takesReadyFilters: true,
   ipc: "bounded",
   controlGroups: "v2",
   pageBytes: 4_096,
@@ -41,7 +42,7 @@ function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound
     workerId: "wk_1",
     meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
     resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
-    filter: { annotations: { "run.oci.seccomp_bpf_data": "AAAA" } },
+    filter: { specification: { seccomp_profile_path: "/data/seccomp-empty.json", annotations: { "run.oci.seccomp_bpf_data": "AAAA" } } },
   };
   return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation }, { dir: "/roots/merged", base, range: undefined });
 }
@@ -65,7 +66,7 @@ test("a strong sandbox with ids of its own gets copies of Podman's files beside 
     workerId: "wk_1",
     meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
     resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
-    filter: { annotations: { "run.oci.seccomp_bpf_data": "AAAA" } },
+    filter: { specification: { seccomp_profile_path: "/data/seccomp-empty.json", annotations: { "run.oci.seccomp_bpf_data": "AAAA" } } },
   };
   const asked = { sandboxId: "sb_12345678", cpus: 1, memoryMiB: 64, network: "none" } as const;
   const copiesOf = (isolation: Isolation, range: number | undefined): string | undefined =>
@@ -75,8 +76,17 @@ test("a strong sandbox with ids of its own gets copies of Podman's files beside 
 });
 
 test("crun is given the filter that it has made before, gVisor has its own", () => {
-  const filterOf = (isolation: Isolation): string | undefined => specOn({}, "none", isolation).annotations?.["run.oci.seccomp_bpf_data"];
-  assert.deepEqual([filterOf("standard"), filterOf("strong")], ["AAAA", undefined]);
+  const filterOf = (isolation: Isolation): unknown[] => {
+    const { annotations, seccomp_profile_path } = specOn({}, "none", isolation);
+    return [annotations?.["run.oci.seccomp_bpf_data"], seccomp_profile_path];
+  };
+  assert.deepEqual(
+    [filterOf("standard"), filterOf("strong")],
+    [
+      ["AAAA", "/data/seccomp-empty.json"],
+      [undefined, "/data/seccomp.json"],
+    ],
+  );
 });
 
 test("with groups of the worker's own, Podman makes and limits none", () => {
