@@ -50,6 +50,8 @@ const imageBuilder: Need = { package: "mmdebstrap", anyOf: ["mmdebstrap"] };
 const attributes: Need = { package: "attr", anyOf: ["setfattr"] };
 /** Moves the clock of a part in tests, and no other. */
 const clock: Need = { package: "faketime", anyOf: ["x86_64", "aarch64"].map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`) };
+/** Tests start the product as a user who has it. */
+const sudo: Need = { package: "sudo", anyOf: ["sudo"] };
 const browser: readonly Need[] = [
   { package: "chromium-headless-shell", anyOf: ["chromium-headless-shell"] },
   { package: "fonts-dejavu-core", anyOf: ["/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"] },
@@ -89,7 +91,7 @@ export function benchPackages(administrator: Administrator): Step {
 
 /** What only the tests need, and what they use without the set-up that would install it. */
 export function testPackages(administrator: Administrator): Step {
-  return installation("Installing what the tests need", [...browser, attributes, btrfs, clock], administrator);
+  return installation("Installing what the tests need", [...browser, attributes, btrfs, clock, sudo], administrator);
 }
 
 function installation(title: string, needs: readonly Need[], administrator: Administrator): Step {

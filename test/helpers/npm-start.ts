@@ -21,6 +21,12 @@ export interface NamedProcess {
   readonly process: ProcessId;
 }
 
+/** What `npm start` has said that its host has (✓) or lacks (!): name, value and note of each check. */
+export function checksIn(said: string, mark: "✓" | "!"): string[][] {
+  const lines = said.split(/\r?\n/).filter((line) => line.startsWith(`  ${mark} `));
+  return lines.map((line) => line.slice(4).split(/ {2,}/));
+}
+
 export class NpmStart implements AsyncDisposable {
   readonly instance: Instance;
   readonly url: string;
@@ -55,10 +61,9 @@ export class NpmStart implements AsyncDisposable {
     return readFileSync(this.instance.paths.apiKey, "utf8").trim();
   }
 
-  /** What it said at its last start that its host has (✓) or lacks (!): name, value and note of each check. */
+  /** What it said at its last start that its host has (✓) or lacks (!). */
   checks(mark: "✓" | "!"): string[][] {
-    const lines = this.#said.split("\n").filter((line) => line.startsWith(`  ${mark} `));
-    return lines.map((line) => line.slice(4).split(/ {2,}/));
+    return checksIn(this.#said, mark);
   }
 
   /** Resolves with the supervisor when everything is ready. */
