@@ -88,6 +88,7 @@ async function prepareImage(instance: Instance, administrator: Administrator, te
 async function checkRootlessPodman(instance: Instance, signal: AbortSignal): Promise<void> {
   const options = { env: accountEnvironment(instance), cwd: "/", signal, timeoutMs: 60_000 };
   await run(inPodmanNamespace(instance, ["true"]), options).catch((error: unknown) => {
+    if (signal.aborted) throw error;
     throw new StartFailure(`Rootless containers do not work for ${instance.account.name}.\n${messageOf(error)}\n${namespaceAdvice()}`);
   });
 }

@@ -7,6 +7,7 @@ import type { Terminal } from "../base/terminal.ts";
 import { trustedPath } from "../base/trusted-path.mjs";
 import type { Prepared } from "../setup/prepare.ts";
 import { holderOf, type Lock, tryLock, waitForLock } from "./lock.ts";
+import { releaseMachine } from "./release.ts";
 
 /** Created before anything else. The set-up corrects its owner and mode, and those of the data directory. */
 export function makeSupervisorFolder(folder: string): void {
@@ -32,7 +33,7 @@ export async function keepStartOut(folder: string): Promise<Lock> {
   return lock;
 }
 
-/** Prepares the machine, after other processes have done so. @param folder that of the supervisor @throws {StartFailure} */
+/** Prepares the machine, after other processes have done so; of an attempt that fails nothing stays with the kernel. @param folder that of the supervisor @throws {StartFailure} */
 export async function prepareAlone(folder: string, config: Config, terminal: Terminal, signal: AbortSignal, starter?: Starter): Promise<Prepared> {
   const file = setupLock(folder);
   const atOnce = await tryLock(file);
@@ -41,6 +42,10 @@ export async function prepareAlone(folder: string, config: Config, terminal: Ter
   try {
     const { prepareMachine } = await import("../setup/prepare.ts");
     return await prepareMachine(config, terminal, signal, starter);
+  } catch (error) {
+    // Services that run go on with what there is.
+    if (starter !== "systemd") await releaseMachine(config, terminal);
+    throw error;
   } finally {
     lock.release();
   }

@@ -1,7 +1,7 @@
 /** `npm start`: prepares the machine, then runs the parts until told to stop. */
 import { type Config, ConfigError, forgetSecrets, loadConfig, settings } from "../../shared/config.ts";
 import { StartFailure } from "../base/failure.ts";
-import { type Instance, pathsOf } from "../base/instance.ts";
+import { pathsOf } from "../base/instance.ts";
 import { CommandError } from "../base/run.ts";
 import { searchPath } from "../base/search-path.mjs";
 import { takeSettings } from "../base/settings.ts";
@@ -9,15 +9,13 @@ import { Terminal } from "../base/terminal.ts";
 import { UntrustedPath } from "../base/trusted-path.mjs";
 import type { Prepared } from "../setup/prepare.ts";
 import { dataOfServices } from "../units/given.ts";
-import { unmount } from "../volume/unmount.ts";
-import { isVolume } from "../volume/volume.ts";
 import { makeSupervisorFolder, prepareAlone, runLock } from "./alone.ts";
 import { helpText, parseRequest, type Request } from "./arguments.ts";
 import { apiKeyOf } from "./credentials.ts";
 import { endLeftovers } from "./leftovers.ts";
 import { holderOf, tryLock } from "./lock.ts";
-import { endUnusedPause } from "./pause.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
+import { releaseMachine } from "./release.ts";
 import { listenForStop, type StopRequest } from "./stop-request.ts";
 import { Supervisor } from "./supervisor.ts";
 
@@ -28,25 +26,17 @@ async function main(request: Request, config: Config, terminal: Terminal, stop: 
   if (config.role !== "all") throw new ConfigError(`${settings.role.name} is for services of systemd; npm start runs everything`);
   const folder = pathsOf(config).supervisor;
   makeSupervisorFolder(folder);
-  if (request === "start") await becomeTheSupervisor(folder, config, terminal);
+  await becomeTheSupervisor(folder, config, terminal);
   const prepared = await prepareAlone(folder, config, terminal, stop.signal);
   try {
     if (request === "start") await supervise(prepared, terminal, stop);
     else terminal.good("This machine is ready; npm start runs Sandgate.");
   } finally {
-    await endUnusedPause(prepared.instance);
-    await removeGroups(prepared.instance, terminal);
-    await endVolume(prepared.volume, terminal);
+    await releaseMachine(config, terminal);
   }
 }
 
-/** Nothing of the kernel's is left behind. Without administrator rights, the next start finds the groups and uses them. */
-async function removeGroups({ account }: Instance, terminal: Terminal): Promise<void> {
-  const [{ removeControlGroups }, { createAdministrator }] = await Promise.all([import("../setup/control-groups.ts"), import("../setup/administrator.ts")]);
-  await removeControlGroups(account, createAdministrator(terminal, new AbortController().signal));
-}
-
-/** The lock is held until this process ends, in whatever way. */
+/** The lock is held until this process ends, in whatever way. Who only sets up takes it as well: what is released at the end is in use otherwise. */
 async function becomeTheSupervisor(folder: string, config: Config, terminal: Terminal): Promise<void> {
   if (dataOfServices() === pathsOf(config).data) {
     throw new StartFailure(
@@ -65,12 +55,6 @@ async function supervise({ instance, volume, execServer }: Prepared, terminal: T
   const port = config.port || (await freePort(config.host));
   await checkPortIsFree(config.host, port, { part: "The gateway", setting: "SANDGATE_PORT" });
   await new Supervisor({ instance, volume, execServer, port, apiKey: await apiKeyOf(instance) }, terminal, stop).run();
-}
-
-/** That of the operator stays mounted. */
-async function endVolume(volume: Prepared["volume"], terminal: Terminal): Promise<void> {
-  if (!isVolume(volume) || !volume.image) return;
-  if (!(await unmount(volume.dir))) terminal.warn(`${volume.dir} is in use and stays mounted; the next start uses it as it is.`);
 }
 
 function exitCodeOf(error: unknown, terminal: Terminal, stop: StopRequest): number {

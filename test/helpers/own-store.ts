@@ -63,7 +63,8 @@ export async function importedImage(): Promise<string> {
   return await importRoot(await preparedInstance(), folder.path, []);
 }
 
-async function importRoot(instance: Instance, dir: string, name: readonly string[]): Promise<string> {
+/** Puts an image of a few folders into the store of an installation, with these names; returns its id. @param dir where its archive is written, which the account can read */
+export async function importRoot(instance: Instance, dir: string, name: readonly string[]): Promise<string> {
   const archive = join(dir, "root.tar");
   writeFileSync(archive, await rootArchive(), { mode: 0o644 });
   const id = await podmanOf(instance, ["import", "--quiet", "--change", 'CMD ["/none"]', archive, ...name]);

@@ -8,6 +8,7 @@ import { Sandgate } from "../../../shared/client/index.ts";
 import { mountAt } from "../../../shared/util/mounts.ts";
 import { isRunning, signalProcess } from "../../../systemd/supervisor/processes.ts";
 import { fixture } from "../../helpers/fixture.ts";
+import { npmStart } from "../../helpers/local-users.ts";
 import { NpmStart, startMs } from "../../helpers/npm-start.ts";
 import { OtlpReceiver } from "../../helpers/otlp.ts";
 import { until } from "../../helpers/until.ts";
@@ -50,6 +51,11 @@ test("all parts end by themselves when their supervisor is killed, with work in 
   });
   // Other processes of the same user could read it there.
   for (const { name, process } of before) assert.ok(!readFileSync(`/proc/${process.pid}/environ`, "utf8").includes(headerKey), name);
+  // Whoever only prepares the machine takes nothing away from those who run.
+  const { exitCode, output } = await npmStart(["--setup-only"], npm.settings);
+  assert.equal(exitCode, 1, output);
+  assert.match(output, /Sandgate is already running/);
+  assert.equal((await sandbox.snapshot({ name: "taken" })).name, "taken");
   const { volume, volumeImage } = npm.instance.paths;
   const device = mountAt(volume)?.device;
   assert.ok(device, "the volume is mounted");
