@@ -1,4 +1,4 @@
-/** `run-as-worker` after everything of the account was killed at once: Podman refuses to work in that state. */
+/** `run-as-worker` after everything of the account was killed at once, or Podman alone while it began: it refuses to work in these states. */
 import assert from "node:assert/strict";
 import { chownSync, cpSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -36,6 +36,14 @@ test("containers can be listed, removed and started after the pause process and 
   const found = await Promise.all([stateOf(container), stateOf(container), stateOf(container)]);
   assert.deepEqual(new Set(found), new Set(["created"]), "all three saw the container, and that it does not run");
   await podman("rm", container);
+  assert.equal(await stateOf(await startContainer()), "running");
+});
+
+test("containers can be listed and started after Podman was killed when it had made nothing but the pause process", async () => {
+  const container = await startContainer();
+  killNamespace(instance);
+  rmSync(join(instance.runtimeDir, "libpod/tmp/alive"));
+  assert.equal(await stateOf(container), "created");
   assert.equal(await stateOf(await startContainer()), "running");
 });
 
