@@ -7,10 +7,9 @@ import { PassThrough, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
+import { loadConfig } from "../shared/config.ts";
 import { Terminal } from "../systemd/base/terminal.ts";
-import { createAdministrator } from "../systemd/setup/administrator.ts";
-import { removeControlGroups } from "../systemd/setup/control-groups.ts";
-import { endUnusedPause } from "../systemd/supervisor/pause.ts";
+import { releaseMachine } from "../systemd/supervisor/release.ts";
 import { Attacks } from "./helpers/attacks.ts";
 import { noteDurations, notedDurations, spread } from "./helpers/order.ts";
 import { prepareTests } from "./helpers/prepare.ts";
@@ -47,7 +46,16 @@ interface Options {
 /** Runs test files, given by their paths in the project, from the folder of their bundles. Ends the process. */
 export async function runTests(bundles: string, wanted: readonly string[], { areNoted, areNamed }: Options): Promise<never> {
   const terminal = new Terminal(process.stdout);
-  await prepareTests(terminal);
+  try {
+    await prepareTests(terminal);
+    await runPrepared(bundles, wanted, { areNoted, areNamed }, terminal);
+  } finally {
+    await releaseMachine({ ...loadConfig(), volume: "none" }, terminal);
+  }
+  process.exit();
+}
+
+async function runPrepared(bundles: string, wanted: readonly string[], { areNoted, areNamed }: Options, terminal: Terminal): Promise<void> {
   const hindrance = wanted.some(isOfMachine) ? await whyNotBootable() : undefined;
   if (hindrance && areNamed) throw new Error(`no machines can be booted here: ${hindrance}`);
   const files = wanted.filter((file) => !hindrance || !isOfMachine(file));
@@ -64,10 +72,7 @@ export async function runTests(bundles: string, wanted: readonly string[], { are
     process.exitCode = failed || interrupted.signal.aborted ? 1 : 0;
   } finally {
     await stack?.[Symbol.asyncDispose]();
-    if (stack) await endUnusedPause(stack.instance);
-    if (stack) await removeControlGroups(stack.instance.account, createAdministrator(terminal, new AbortController().signal));
   }
-  process.exit();
 }
 
 /** Unit tests go on beside all others, and are reported on after them. @returns whether a test failed */
