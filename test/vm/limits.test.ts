@@ -3,78 +3,23 @@
  * clock that is set for all parts.
  */
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
 import { run } from "../../systemd/base/run.ts";
 import { fixture } from "../helpers/fixture.ts";
 import { until } from "../helpers/until.ts";
 import { Client } from "../host/client.ts";
 import { strongRuntimeAside } from "./disk.ts";
+import { expected, type Limited, LimitedSandboxes, memoryMiB, patienceMs, processesMax } from "./limited.ts";
 import { VirtualMachine } from "./machine.ts";
 
 const machine = await fixture(VirtualMachine.start());
 const client = new Client((...argv) => run(argv, { cwd: "/" }), machine.url, machine.key);
 const mib = 1024 ** 2;
-const processesMax = 64;
-const memoryMiB = 128;
 const limits = ["memory", "cpu", "pids", "storage"];
-/** The machine is slow. */
-const patienceMs = 300_000;
 const settings = [`SANDGATE_SANDBOX_PIDS_MAX=${processesMax}`, "SANDGATE_HOST=0.0.0.0", "SANDGATE_POOL_SIZE=0"];
 
-interface Result {
-  readonly exit_code: number;
-  readonly stdout: string;
-  readonly error?: string;
-}
-const execute = (id: string, command: string, timeout = 120): Promise<Result> =>
-  client.call<Result>(`/v1/sandboxes/${id}/execute`, { command, timeout }) as Promise<Result>;
-const usable = async (id: string): Promise<void> => assert.equal(await client.output(id, "echo usable"), "usable\n");
+const sandboxes = new LimitedSandboxes(machine, client, () => machine.shell("journalctl -t sandgate-worker -o cat -n 8"));
 const property = (unit: string, name: string): Promise<string> => machine.run("systemctl", "show", `--property=${name}`, "--value", unit);
-
-/** A sandbox, and the folder of its group. */
-interface Limited {
-  readonly id: string;
-  readonly group: string;
-}
-
-async function create(options: { resources?: object; isolation?: string } = {}): Promise<string> {
-  // It may take longer than a call waits for a worker.
-  const body = { image: "default", wait_for_ready: false, ...options, resources: { memory: memoryMiB, storage: 1, ...options.resources } };
-  const { id, error } = await client.call<{ id: string }>("/v1/sandboxes/create", body);
-  assert.equal(error, undefined, JSON.stringify(error));
-  const shown = (): Promise<{ status: string }> => client.call<{ status: string }>(`/v1/sandboxes/${id}`);
-  const status = await until("it is made", () => shown().then((now) => now.status !== "creating" && now.status), patienceMs);
-  assert.equal(status, "running", await machine.shell("journalctl -t sandgate-worker -o cat -n 8"));
-  return id;
-}
-
-async function make(resources: object = {}): Promise<Limited> {
-  const id = await create({ resources });
-  return { id, group: await groupOf(id) };
-}
-
-/** Finds the group of a sandbox by a process in it. */
-async function groupOf(id: string): Promise<string> {
-  const mark = String(1_000_000 + marks++);
-  await client.output(id, `sleep ${mark} > /dev/null 2>&1 &`);
-  const path = await machine.shell(`sed -n 's/^0:://p' "/proc/$(pgrep -xf 'sleep ${mark}')/cgroup"`);
-  const scope = /^.*\/libpod-\w+\.scope/.exec(path)?.[0];
-  assert.ok(scope, path);
-  await client.output(id, `pkill -xf 'sleep ${mark}'`);
-  return join("/sys/fs/cgroup", scope);
-}
-let marks = 0;
-
-const read = (group: string, ...files: string[]): Promise<string[]> =>
-  machine.shell(`cd "${group}" && for file in ${files.join(" ")}; do cat $file; done`).then((text) => text.split("\n"));
-/** A value in a file of lines "NAME VALUE". */
-const counted = async (group: string, file: string, name: string): Promise<number> =>
-  Number(await machine.run("sed", "-n", `s/^${name} //p`, join(group, file)));
-/** What the kernel was asked to enforce. */
-const asked = ({ group }: Limited): Promise<string[]> => read(group, "memory.max", "memory.swap.max", "memory.high", "cpu.max", "pids.max");
-const expected = (memory: number, cpus: number, processes = processesMax): string[] =>
-  [memory * mib, 0, Math.round(memory * 0.98) * mib, `${cpus * 100_000} 100000`, processes].map(String);
 
 let greedy: Limited;
 let neighbour: Limited;
@@ -100,10 +45,10 @@ test("it is installed from its package, and the kernel enforces every limit", as
 });
 
 test("a sandbox has a group below its account's service manager, with the limits that were asked for", async () => {
-  greedy = await make();
-  neighbour = await make({ memory: 256, cpus: 2 });
-  assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
-  assert.deepEqual(await asked(neighbour), expected(256, 2));
+  greedy = await sandboxes.make();
+  neighbour = await sandboxes.make({ memory: 256, cpus: 2 });
+  assert.deepEqual(await sandboxes.asked(greedy), expected(memoryMiB, 1));
+  assert.deepEqual(await sandboxes.asked(neighbour), expected(256, 2));
   assert.equal(
     await machine.run("find", "/sys/fs/cgroup/user.slice", "-name", "sandgate-*"),
     "",
@@ -115,13 +60,13 @@ test("a sandbox has a group below its account's service manager, with the limits
 test("a command that takes more memory than its sandbox has is killed by the kernel, and nothing else", async () => {
   const worker = await property("sandgate-worker.service", "MainPID");
   await client.output(greedy.id, "(while :; do sleep 1; done) > /dev/null 2>&1 &");
-  const { exit_code, error } = await execute(greedy.id, `dd if=/dev/zero of=/dev/null bs=${2 * memoryMiB}M count=1`, 240);
+  const { exit_code, error } = await sandboxes.execute(greedy.id, `dd if=/dev/zero of=/dev/null bs=${2 * memoryMiB}M count=1`, 240);
   assert.deepEqual([exit_code, error], [137, "out of memory: the sandbox reached its memory limit, and the kernel ended a process"]);
-  assert.equal(await counted(greedy.group, "memory.events", "oom_kill"), 1);
-  assert.equal(await counted(neighbour.group, "memory.events", "oom_kill"), 0);
+  assert.equal(await sandboxes.counted(greedy.group, "memory.events", "oom_kill"), 1);
+  assert.equal(await sandboxes.counted(neighbour.group, "memory.events", "oom_kill"), 0);
   assert.match(await machine.shell("dmesg | grep 'Memory cgroup out of memory'"), /\(dd\)/);
-  await usable(greedy.id);
-  await usable(neighbour.id);
+  await sandboxes.expectUsable(greedy.id);
+  await sandboxes.expectUsable(neighbour.id);
   assert.equal(await property("sandgate-worker.service", "MainPID"), worker);
 });
 
@@ -131,15 +76,15 @@ test("status counts files in memory, and leaves the cache of files on disk out",
     neighbour.id,
     `dd if=/dev/zero of=/dev/shm/kept bs=1M count=${inMemory}; dd if=/dev/zero of=/root/file bs=1M count=${cached}; sync; cat /root/file > /dev/null`,
   );
-  assert.ok((await counted(neighbour.group, "memory.stat", "shmem")) >= inMemory * mib);
-  assert.ok((await counted(neighbour.group, "memory.stat", "file")) >= (inMemory + cached) * mib);
+  assert.ok((await sandboxes.counted(neighbour.group, "memory.stat", "shmem")) >= inMemory * mib);
+  assert.ok((await sandboxes.counted(neighbour.group, "memory.stat", "file")) >= (inMemory + cached) * mib);
   const { current } = await client.call<{ current: { memory_mb: number } }>(`/v1/sandboxes/${neighbour.id}/status`);
   assert.ok(current.memory_mb >= inMemory && current.memory_mb < inMemory + cached / 2, String(current.memory_mb));
   await client.output(neighbour.id, "rm /dev/shm/kept");
 });
 
 test("files in memory count towards the limit", async () => {
-  const { exit_code } = await execute(
+  const { exit_code } = await sandboxes.execute(
     greedy.id,
     `dd if=/dev/zero of=/dev/shm/kept bs=1M count=60; dd if=/dev/zero of=/dev/null bs=${memoryMiB - 50}M count=1`,
     240,
@@ -149,19 +94,19 @@ test("files in memory count towards the limit", async () => {
 });
 
 test("a fork bomb stops at the number of processes that a sandbox may have", async () => {
-  const [bombed] = await Promise.all([execute(greedy.id, ":(){ :|:& };:; sleep 600", 20), usable(neighbour.id)]);
+  const [bombed] = await Promise.all([sandboxes.execute(greedy.id, ":(){ :|:& };:; sleep 600", 20), sandboxes.expectUsable(neighbour.id)]);
   assert.ok([2, 124].includes(bombed.exit_code), JSON.stringify(bombed));
-  assert.ok((await counted(greedy.group, "pids.events", "max")) > 0);
-  assert.equal(await counted(neighbour.group, "pids.events", "max"), 0);
-  assert.ok(Number((await read(greedy.group, "pids.peak"))[0]) <= processesMax);
-  await until("the bomb is gone", async () => Number((await read(greedy.group, "pids.current"))[0]) < 8, patienceMs);
-  await usable(greedy.id);
+  assert.ok((await sandboxes.counted(greedy.group, "pids.events", "max")) > 0);
+  assert.equal(await sandboxes.counted(neighbour.group, "pids.events", "max"), 0);
+  assert.ok(Number((await sandboxes.read(greedy.group, "pids.peak"))[0]) <= processesMax);
+  await until("the bomb is gone", async () => Number((await sandboxes.read(greedy.group, "pids.current"))[0]) < 8, patienceMs);
+  await sandboxes.expectUsable(greedy.id);
 });
 
 test("busy loops get the part of the CPU that was asked for, and no more", async () => {
-  const numbers = ["nr_periods", "nr_throttled", "usage_usec"].map((name) => () => counted(greedy.group, "cpu.stat", name));
+  const numbers = ["nr_periods", "nr_throttled", "usage_usec"].map((name) => () => sandboxes.counted(greedy.group, "cpu.stat", name));
   const before = await Promise.all(numbers.map((ask) => ask()));
-  await execute(greedy.id, "while :; do :; done & while :; do :; done", 15);
+  await sandboxes.execute(greedy.id, "while :; do :; done & while :; do :; done", 15);
   const [periods = 0, throttled = 0, usage = 0] = (await Promise.all(numbers.map((ask) => ask()))).map((after, index) => after - (before[index] ?? 0));
   assert.ok(throttled > 0, "two loops and one CPU");
   // What it had left of the first period, and of the last.
@@ -179,8 +124,8 @@ test("a sandbox sees only its own group, and cannot change it", async () => {
     "mount -t cgroup2 cgroup2 /mnt",
     "mount -o remount,rw /sys/fs/cgroup",
   ];
-  for (const attempt of attempts) assert.notEqual((await execute(greedy.id, `mkdir -p /mnt; ${attempt}`)).exit_code, 0, attempt);
-  assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
+  for (const attempt of attempts) assert.notEqual((await sandboxes.execute(greedy.id, `mkdir -p /mnt; ${attempt}`)).exit_code, 0, attempt);
+  assert.deepEqual(await sandboxes.asked(greedy), expected(memoryMiB, 1));
 });
 
 test("a copy with memory has the limits that were asked for, and the kernel enforces them", async () => {
@@ -194,17 +139,17 @@ test("a copy with memory has the limits that were asked for, and the kernel enfo
   const shown = (): Promise<{ status: string; memory_restored: boolean }> => client.call(`/v1/sandboxes/${id}`);
   const now = await until("it is made", () => shown().then((each) => each.status !== "creating" && each), patienceMs);
   assert.deepEqual([now.status, now.memory_restored], ["running", true]);
-  const copy: Limited = { id, group: await groupOf(id) };
-  assert.deepEqual(await asked(copy), expected(copied, 2));
+  const copy: Limited = { id, group: await sandboxes.groupOf(id) };
+  assert.deepEqual(await sandboxes.asked(copy), expected(copied, 2));
   assert.notEqual(copy.group, neighbour.group);
   const lines = async (): Promise<number> => Number(await client.output(id, "wc -l < /root/counted"));
   const before = await lines();
   await until("its program goes on", async () => (await lines()) > before, patienceMs);
-  const { exit_code } = await execute(id, `dd if=/dev/zero of=/dev/null bs=${2 * copied}M count=1`, 240);
+  const { exit_code } = await sandboxes.execute(id, `dd if=/dev/zero of=/dev/null bs=${2 * copied}M count=1`, 240);
   assert.equal(exit_code, 137);
-  const bombed = await execute(id, ":(){ :|:& };:; sleep 600", 20);
+  const bombed = await sandboxes.execute(id, ":(){ :|:& };:; sleep 600", 20);
   assert.ok([2, 124].includes(bombed.exit_code), JSON.stringify(bombed));
-  assert.ok(Number((await read(copy.group, "pids.peak"))[0]) <= processesMax);
+  assert.ok(Number((await sandboxes.read(copy.group, "pids.peak"))[0]) <= processesMax);
   await machine.run("curl", "-sS", "-X", "DELETE", "-H", `x-api-key: ${await machine.key()}`, `http://127.0.0.1:8080/v1/sandboxes/${id}/delete`);
   await client.output(neighbour.id, "pkill -f counted; true");
 });
@@ -216,7 +161,7 @@ async function goesOn(before: number): Promise<void> {
   const seen = await until("the sandbox answers", ticks, patienceMs);
   assert.ok(seen >= before, `${seen} after ${before}`);
   await until("its programs go on", async () => (await ticks()) > seen, patienceMs);
-  assert.deepEqual(await asked(greedy), expected(memoryMiB, 1));
+  assert.deepEqual(await sandboxes.asked(greedy), expected(memoryMiB, 1));
 }
 
 const damages = {
@@ -236,10 +181,10 @@ for (const [what, damage] of Object.entries(damages)) {
 }
 
 test("memory is limited after that as before", async () => {
-  const kills = await counted(greedy.group, "memory.events", "oom_kill");
-  const { exit_code, error } = await execute(greedy.id, `dd if=/dev/zero of=/dev/null bs=${2 * memoryMiB}M count=1`, 240);
+  const kills = await sandboxes.counted(greedy.group, "memory.events", "oom_kill");
+  const { exit_code, error } = await sandboxes.execute(greedy.id, `dd if=/dev/zero of=/dev/null bs=${2 * memoryMiB}M count=1`, 240);
   assert.deepEqual([exit_code, error?.startsWith("out of memory")], [137, true]);
-  assert.equal(await counted(greedy.group, "memory.events", "oom_kill"), kills + 1);
+  assert.equal(await sandboxes.counted(greedy.group, "memory.events", "oom_kill"), kills + 1);
 });
 
 // That of NATS as well, which ages what it stores by its own.
@@ -248,14 +193,14 @@ test("the machine's clock is set an hour ahead, an hour behind and right again: 
     const before = await ticks();
     await machine.run("date", "--set", change);
     await goesOn(before);
-    const another = await create();
+    const another = await sandboxes.create();
     const { data } = await client.call<{ data: { id: string }[] }>("/v1/sandboxes/list?page_size=100");
     for (const id of [greedy.id, neighbour.id, another])
       assert.ok(
         data.some((sandbox) => sandbox.id === id),
         `${id} after ${change}`,
       );
-    await usable(another);
+    await sandboxes.expectUsable(another);
     await client.delete(`/v1/sandboxes/${another}/delete`);
   }
 });
@@ -286,14 +231,14 @@ async function offerStrong(): Promise<void> {
 test("a strong sandbox has ids of its own and the limits that were asked for, and goes on when its worker is killed", async () => {
   await offerStrong();
   const memory = 256;
-  const id = await create({ isolation: "strong", resources: { memory } });
+  const id = await sandboxes.create({ isolation: "strong", resources: { memory } });
   assert.match(await client.output(id, "dmesg"), /Starting gVisor/);
   const group = await strongGroup(id);
   // Its processes are nobody's, and yet in the group: its account's service manager has moved those of other users.
   const users = await machine.shell(`ps -o uid=,args= -p "$(paste -sd , ${group}/cgroup.procs)" | sed -n 's/^ *\\([0-9]*\\) runsc-.*/\\1/p' | sort -u`);
   assert.ok(Number(users) > 65_536, users);
   // gVisor takes more processes than its sandbox knows of.
-  assert.deepEqual(await asked({ id, group }), expected(memory, 1, 3 * processesMax));
+  assert.deepEqual(await sandboxes.asked({ id, group }), expected(memory, 1, 3 * processesMax));
   assert.equal(
     await machine.shell(
       `for pid in $(pgrep -x 'exe|runsc-sandbox|runsc-gofer'); do grep -vF "${group.slice("/sys/fs/cgroup".length)}" /proc/$pid/cgroup || true; done`,
@@ -302,11 +247,11 @@ test("a strong sandbox has ids of its own and the limits that were asked for, an
   );
   await machine.shell('kill -9 "$(systemctl show --property=MainPID --value sandgate-worker.service)"');
   assert.equal(await until("the sandbox answers", () => client.output(id, "echo usable"), patienceMs), "usable\n");
-  assert.deepEqual([await strongGroup(id), await asked({ id, group })], [group, expected(memory, 1, 3 * processesMax)]);
-  const { exit_code } = await execute(id, `dd if=/dev/zero of=/dev/null bs=${2 * memory}M count=1`, 240);
+  assert.deepEqual([await strongGroup(id), await sandboxes.asked({ id, group })], [group, expected(memory, 1, 3 * processesMax)]);
+  const { exit_code } = await sandboxes.execute(id, `dd if=/dev/zero of=/dev/null bs=${2 * memory}M count=1`, 240);
   assert.equal(exit_code, 137);
   assert.equal(await until("it is started again", () => client.output(id, "echo usable"), patienceMs), "usable\n");
-  assert.deepEqual(await asked({ id, group: await strongGroup(id) }), expected(memory, 1, 3 * processesMax));
+  assert.deepEqual(await sandboxes.asked({ id, group: await strongGroup(id) }), expected(memory, 1, 3 * processesMax));
 });
 
 test("a sandbox that is deleted leaves no group, and a removal none of the account's", async () => {

@@ -89,15 +89,20 @@ export class VirtualMachine extends InstalledMachine implements AsyncDisposable 
     }
   }
 
-  protected async provideDefaultImage(): Promise<void> {
+  /** Makes an archive of a small image, and tells the command of its worker's account that gets it. */
+  async imageImport(): Promise<string> {
     const changes = ["ENV PATH=/bin", "WORKDIR /root", 'CMD ["/bin/sh"]'].map((change) => `--change '${change}'`).join(" ");
     await this.shell(`
       image=$(mktemp -d) && cd "$image"
       mkdir -m 755 bin dev etc proc root run sys tmp usr var && chmod 755 . && chmod 1777 tmp
       cp "$(command -v busybox)" bin && chroot . /bin/busybox --install -s /bin
       echo root:x:0:0:root:/root:/bin/sh > etc/passwd
-      tar -cf /var/tmp/image.tar . && cd / && rm -r "$image"
-      ${asWorker} podman import --quiet ${changes} /var/tmp/image.tar ${smallImage}
+      tar -cf /var/tmp/image.tar . && cd / && rm -r "$image"`);
+    return `${asWorker} podman import --quiet ${changes} /var/tmp/image.tar ${smallImage}`;
+  }
+
+  protected async provideDefaultImage(): Promise<void> {
+    await this.shell(`${await this.imageImport()}
       rm /var/tmp/image.tar
       echo SANDGATE_DEFAULT_IMAGE=${smallImage} >> /etc/sandgate/sandgate.env`);
   }
