@@ -230,7 +230,11 @@ export class Roots {
       return images.kept(imageId);
     };
     const { base, lowers } = source.over === undefined ? await this.#baseOf(source, keep) : await images.use(source.over, keep);
-    for (const [index, { id }] of source.layers.entries()) await this.#fetch(id, source.from?.workerId, source.from?.layers[index] ?? id);
+    // The lowest first: of a file, those above may have only what is unlike that in one below.
+    for (const [index, { id }] of [...source.layers.entries()].reverse()) {
+      const below = source.layers.slice(index + 1).map((layer) => this.#parts.layers.dirOf(layer.id));
+      await this.#fetch(id, source.from?.workerId, source.from?.layers[index] ?? id, below);
+    }
     return { base, image: lowers };
   }
 
@@ -246,11 +250,11 @@ export class Roots {
     }
   }
 
-  /** Makes sure that a layer is on this machine's disk. @param stored the layer's id in the archive. */
-  async #fetch(id: string, workerId: string | undefined, stored: string): Promise<void> {
+  /** Makes sure that a layer is on this machine's disk. @param stored the layer's id in the archive @param below the folders of the layers under it */
+  async #fetch(id: string, workerId: string | undefined, stored: string, below: readonly string[] = []): Promise<void> {
     const { archive, layers, signal } = this.#parts;
     await layers.make(id, async (dir) => {
-      await step("layer.fetch", () => archive.fetch({ workerId, layerId: stored }, dir, signal));
+      await step("layer.fetch", () => archive.fetch({ workerId, layerId: stored }, dir, signal, below));
       await syncTree(dir);
     });
   }

@@ -10,6 +10,9 @@ import type { Bus } from "../../shared/bus/nats.ts";
 import { layerSubjects } from "../../shared/bus/subjects.ts";
 import { SandgateError } from "../../shared/errors.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { type BlockFile, blockFilesOf } from "../runtime/filesystem/block-header.ts";
+import { fillBlocks } from "../runtime/filesystem/blocks.ts";
+import { layerUse } from "../runtime/filesystem/disk.ts";
 import { packLayer, UnpackFailed, unpackDeepLayer, unpackLayer } from "../runtime/filesystem/pack.ts";
 import { emptyFolder, removeTree } from "../runtime/filesystem/tree.ts";
 import { Pieces, type WriteOptions } from "./pieces.ts";
@@ -74,18 +77,25 @@ export class LayerArchive {
    * Fetches a layer into `dir`, which must not exist yet. The layer is complete when this resolves. After an error nothing is
    * left; if this process dies, a part of it may remain.
    *
+   * @param below the folders of the layers that it lies over, topmost first
    * @throws {SandgateError} `unavailable`, also when the layer is not in the archive; `insufficient_storage`;
    *   `internal_error` when the archive is damaged; the reason of the signal.
    */
-  async fetch(layer: StoredLayer, dir: string, signal: AbortSignal): Promise<void> {
+  async fetch(layer: StoredLayer, dir: string, signal: AbortSignal, below: readonly string[] = []): Promise<void> {
     const { record, pieces } = await this.#found(layer);
+    const unpackBy = async (unpack: typeof unpackLayer): Promise<BlockFile[]> => {
+      const { files, archive } = await blockFilesOf(this.#pieces.read(pieces, record, signal));
+      await unpack(archive, dir, signal);
+      return files;
+    };
     await mkdir(dir, { mode: 0o700 });
     try {
-      await unpackLayer(this.#pieces.read(pieces, record, signal), dir, signal).catch(async (error) => {
+      const files = await unpackBy(unpackLayer).catch(async (error) => {
         if (!(error instanceof UnpackFailed)) throw error;
         await emptyFolder(dir);
-        await unpackDeepLayer(this.#pieces.read(pieces, record, signal), dir, signal);
+        return await unpackBy(unpackDeepLayer);
       });
+      if (files.length > 0) await fillBlocks(dir, below, files, await bytesOf(below));
     } catch (error) {
       await removeTree(dir).catch((cause) => this.#log.error({ err: cause, dir }, "a part of a layer could not be removed"));
       throw error;
@@ -115,6 +125,13 @@ export class LayerArchive {
     const former = (await this.#records.read(layerSubjects.formerRecord(layerId)))?.record;
     return former && !former.deleted ? { record: former, pieces: layerSubjects.formerPieces(layerId, attemptOf(former)) } : undefined;
   }
+}
+
+/** What folders take on disk. */
+async function bytesOf(dirs: readonly string[]): Promise<number> {
+  let bytes = 0;
+  for (const dir of dirs) bytes += (await layerUse(dir))?.bytes ?? 0;
+  return bytes;
 }
 
 /** The attempt's name reduced to one safe subject token, since a hostile worker may have written anything there. */

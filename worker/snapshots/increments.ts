@@ -5,9 +5,12 @@
 import type { Layer, Manifest, SnapshotEntry } from "../../shared/bus/entries.ts";
 import { newId } from "../../shared/util/ids.ts";
 import type { Logger } from "../../shared/util/log.ts";
+import { type BlockFile, withBlockFiles } from "../runtime/filesystem/block-header.ts";
+import { keepBlocks } from "../runtime/filesystem/blocks.ts";
 import { keepDifference } from "../runtime/filesystem/difference.ts";
 import { layerUse } from "../runtime/filesystem/disk.ts";
-import type { LayerArchive } from "./archive.ts";
+import { packLayer } from "../runtime/filesystem/pack.ts";
+import type { LayerArchive, LayerSource } from "./archive.ts";
 import type { Layers } from "./layers.ts";
 import type { Snapshots } from "./registry.ts";
 
@@ -26,6 +29,12 @@ interface Parts {
   readonly log: Logger;
 }
 
+/** What is left of a layer, and the files of which only some blocks are. */
+interface Reduced {
+  readonly bytes: number;
+  readonly files: readonly BlockFile[];
+}
+
 export class Increments {
   readonly #parts: Parts;
 
@@ -39,7 +48,7 @@ export class Increments {
    * @returns whether it is stored, with everything below; otherwise its own layers are to be
    * @throws {SandgateError} as `store` does, `unavailable`
    */
-  async store(id: string, store: (layerId: string, dir: string) => Promise<void>): Promise<boolean> {
+  async store(id: string, store: (layerId: string, source: LayerSource) => Promise<void>): Promise<boolean> {
     const { snapshots, layers } = this.#parts;
     const snapshot = snapshots.get(id);
     const [top] = snapshot?.manifest.layers ?? [];
@@ -54,27 +63,30 @@ export class Increments {
     const below = earlier ? storedOf(earlier) : [];
     if (!earlier || below.length >= layersMax) return false;
     return layers.withCopy(top.id, async (dir) => {
-      const bytes = await this.#reduce(dir, top, earlier);
-      if (bytes === undefined || bytes > top.size_bytes * worthPart) return false;
-      const difference = { id: newId("layer"), size_bytes: bytes };
+      const reduced = await this.#reduce(dir, top, earlier);
+      if (!reduced || reduced.bytes > top.size_bytes * worthPart) return false;
+      const difference = { id: newId("layer"), size_bytes: reduced.bytes };
       // Noted first, so that nobody removes from the archive what it lies over.
       await snapshots.noteLayers(id, [difference, ...below]);
       const isWhole = await this.#hasAll(snapshot, below);
-      if (isWhole) await store(difference.id, dir);
+      if (isWhole) await store(difference.id, (signal) => withBlockFiles(reduced.files, packLayer(dir, signal)));
       else await snapshots.noteLayers(id, undefined);
       return isWhole;
     });
   }
 
   /** @returns what is left, or undefined where the difference cannot be told. */
-  async #reduce(dir: string, later: Layer, { id, created_at_ms, manifest }: SnapshotEntry): Promise<number | undefined> {
+  async #reduce(dir: string, later: Layer, { id, created_at_ms, manifest }: SnapshotEntry): Promise<Reduced | undefined> {
     const { layers, log } = this.#parts;
     const [top] = manifest.layers;
     if (!top) return undefined;
     try {
-      await keepDifference(dir, layers.dirOf(later.id), { dir: layers.dirOf(top.id), madeAtMs: created_at_ms });
+      const [after, before] = [layers.dirOf(later.id), layers.dirOf(top.id)];
+      await keepDifference(dir, after, { dir: before, madeAtMs: created_at_ms });
+      const files = await keepBlocks(dir, after, before);
+      const use = await layerUse(dir);
       // One that was removed meanwhile may have looked empty.
-      return layers.has(top.id) && layers.has(later.id) ? (await layerUse(dir))?.bytes : undefined;
+      return use && layers.has(top.id) && layers.has(later.id) ? { bytes: use.bytes, files } : undefined;
     } catch (err) {
       log.warn({ err, snapshot: id }, "a snapshot is stored whole, because its difference from an earlier one is unknown");
       return undefined;

@@ -24,7 +24,7 @@ interface ReplicatorParts {
   /** All layers needed to restore a snapshot, topmost first. */
   readonly layersOf: (snapshot: SnapshotEntry) => readonly Layer[];
   /** Stores a snapshot in a shorter way, if there is one, and says whether it did. */
-  readonly storeDifference: (snapshotId: string, store: (layerId: string, dir: string) => Promise<void>) => Promise<boolean>;
+  readonly storeDifference: (snapshotId: string, store: (layerId: string, source: LayerSource) => Promise<void>) => Promise<boolean>;
   /** Called when every layer of a snapshot is in the archive; if it fails, it is called again later. */
   readonly onDone: (snapshotId: string) => Promise<void>;
 }
