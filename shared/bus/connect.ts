@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Config } from "../config.ts";
-import { nkeyAuthenticator } from "./nkey.ts";
-import { workerInbox } from "./permissions.ts";
+import { nkeyAuthenticator, publicNkey } from "./nkey.ts";
+import { gatewayInbox, workerInbox } from "./permissions.ts";
 import { serverName, storePrefix, subjects } from "./subjects.ts";
 
 /** How a part proves who it is, and how it knows the server. */
@@ -90,7 +90,7 @@ const withCa = ({ natsCa }: Settings): BusAccess => (natsCa ? { ca: natsCa } : {
 /** A gateway's. @param peer its process. */
 export function gatewayAccess(config: Settings, peer: string): BusAccess {
   const [nkey] = seedsOf(config);
-  return { ...withCa(config), ...(nkey ? { nkey } : {}), inbox: subjects.inbox(peer) };
+  return { ...withCa(config), ...(nkey ? { nkey } : {}), inbox: subjects.inbox(nkey ? gatewayInbox(publicNkey(nkey)) : peer) };
 }
 
 /** A worker's: one to talk, one for the storage. Without nkeys both are as the URL says, and nothing bounds them. */

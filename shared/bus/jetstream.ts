@@ -6,8 +6,8 @@ import type { Bus } from "./nats.ts";
 
 /** See `BusAccess`. */
 export async function openStorage(bus: Bus, timeoutMs = 5_000): Promise<{ js: JetStreamClient; jsm: JetStreamManager }> {
-  const options = { timeout: timeoutMs, ...(bus.storePrefix ? { apiPrefix: bus.storePrefix } : {}) };
-  return { js: jetstream(bus.connection, options), jsm: await jetstreamManager(bus.connection, { ...options, checkAPI: false }) };
+  const options = { timeout: timeoutMs, checkAPI: false, ...(bus.storePrefix ? { apiPrefix: bus.storePrefix } : {}) };
+  return { js: jetstream(bus.connection, options), jsm: await jetstreamManager(bus.connection, options) };
 }
 
 /** Changes the size of a stream where it is another. What is in it stays, also when that is more. */

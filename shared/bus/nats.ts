@@ -25,6 +25,12 @@ const headersBytes = 1_024;
 
 const inboxes = subjects.inbox("");
 
+/**
+ * Whether a message comes out of a stream. The storage sends what is in it to any subject that somebody names, also to one on which
+ * that one may say nothing: nobody's word is in it.
+ */
+const isStored = ({ headers, reply }: Msg): boolean => headers?.has("Nats-Stream") === true || reply?.startsWith("$JS.") === true;
+
 export class Bus {
   readonly connection: NatsConnection;
   /** See `BusAccess`; empty for who may ask the storage anything. */
@@ -120,7 +126,7 @@ export class Bus {
     const subscription = this.connection.subscribe(subject, {
       callback: (error, message) => {
         // An error ends the subscription.
-        if (!error) inBackground(this.#log, "a message could not be taken", () => take(message));
+        if (!error && !isStored(message)) inBackground(this.#log, "a message could not be taken", () => take(message));
       },
     });
     inBackground(this.#log, "a subscription did not begin again", async () => {
@@ -149,6 +155,7 @@ export class Bus {
     const headers = traced(currentTrace());
     const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout, ...headers }).catch((error) => Promise.reject(unanswered(error)));
     const message = await this.whileConnected(() => inTime(request(), timeoutMs));
+    if (isStored(message)) throw busLost();
     const reply = decodeJson(message.data) as Reply;
     if (!reply.ok) throw SandgateError.fromWire(reply.error);
     return reply.data;

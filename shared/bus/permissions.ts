@@ -1,16 +1,22 @@
 /**
  * What each role may do on the bus: a list of what is allowed, from which the owned server's configuration is made.
  *
- * A gateway may do everything: it is what accounts, keys and directory entries are written by. A worker has two identities,
- * because permissions alone do not hold the storage: JetStream sends its replies, with bytes of the asker's choice, to
- * whatever reply subject it was asked with, and checks no permission for it. So
+ * A gateway writes accounts, keys and directory entries, and gives workers commands. It speaks for no worker, hears no replies to
+ * other machines' gateways, and removes no stream. What it has the storage send elsewhere, nobody takes (`Bus.subscribe`).
+ *
+ * A worker has two identities, because permissions alone do not hold the storage: JetStream sends its replies, with bytes of the
+ * asker's choice, to whatever reply subject it was asked with, and checks no permission for it. So
  * - for calls, heartbeats and streams, a user among the gateways' with permissions. It cannot reach JetStream.
  * - for storage, an account of its own. Each subject of the storage that the worker may use is imported into it, and a reply
  *   can go nowhere but back into that account, where nobody else is.
+ *
+ * Root's commands on machines with a NATS server may do everything.
  */
 import { contract, isNamed, type Verb, verbsOf } from "./contract/contract.ts";
 import type { Declared } from "./contract/declared.ts";
 import {
+  allStreams,
+  auditSubjects,
   type Bucket,
   bucketStream,
   bucketSubject,
@@ -19,6 +25,7 @@ import {
   callsTo,
   entryBuckets,
   entryKey,
+  flowControlOf,
   layerSubjects,
   namedCallSubject,
   peers,
@@ -30,6 +37,8 @@ import {
 
 /** Longer than any call may take: a worker may send one answer to a question so long after it. */
 const answerWithin = "2h";
+/** The same for gateways, which answer within seconds: for so long the server keeps the reply subject of each message to them. */
+const gatewayAnswerWithin = "1m";
 
 /** The account of gateways, of the storage, and of what workers say and hear. */
 export const mainAccount = "SANDGATE";
@@ -51,6 +60,15 @@ export interface WorkerIdentity {
 export interface NodeIdentity {
   readonly nkey: string;
   readonly systemNkey: string;
+}
+
+/** The public halves of the identities of the parts and machines. */
+export interface Identities {
+  readonly gateways: readonly string[];
+  readonly workers: readonly WorkerIdentity[];
+  readonly nodes?: readonly NodeIdentity[];
+  /** Of root's commands. */
+  readonly roots: readonly string[];
 }
 
 /** What workers may ask, of gateways alone. */
@@ -82,6 +100,66 @@ export function workerPermissions(id: string) {
 
 /** Whose inbox it is, for `subjects.inbox`. */
 export const workerInbox = (id: string): string => `worker.${id}`;
+/** The same for the gateways of a machine, which have one identity. */
+export const gatewayInbox = (nkey: string): string => nkey;
+/** As gateways before 0.2 have it, each for itself. */
+const formerGatewayInbox = peers.gateway("*");
+
+const anyWorker = peers.worker("*", "*");
+const anyGateway = peers.gateway("*");
+
+/** What a gateway may say and hear. @param nkey of its machine */
+export function gatewayPermissions(nkey: string) {
+  const named = verbsOf("gateway").filter(isNamed);
+  return {
+    publish: {
+      allow: [
+        callsTo("worker", "*"),
+        callsTo("worker", processOfWorker(anyWorker)),
+        callsTo("gateway", anyGateway),
+        ...verbsOf("process").flatMap((verb) => [anyWorker, anyGateway].map((peer) => callSubject(verb, peer))),
+        subjects.presence(anyGateway),
+        subjects.stream(anyWorker, "*"),
+        ...gatewayStorage(),
+      ],
+    },
+    subscribe: {
+      allow: [
+        callsTo("gateway", anyGateway),
+        ...named.map((verb) => namedCallSubject(verb, anyGateway, "*")),
+        ...verbsOf("process").map((verb) => callSubject(verb, anyGateway)),
+        subjects.presence(">"),
+        subjects.stream(anyGateway, "*"),
+        ...[gatewayInbox(nkey), formerGatewayInbox].map((inbox) => `${subjects.inbox(inbox)}.>`),
+      ],
+    },
+    allow_responses: { max: 1, expires: gatewayAnswerWithin },
+  };
+}
+
+/**
+ * What a gateway may write and ask of the storage: entries of every bucket, the audit record and the records of layers, not the
+ * layers themselves. It makes the streams and gives them their size, and removes single messages where it tidies up.
+ */
+function gatewayStorage(): string[] {
+  const { stream: layers, record } = layerSubjects;
+  const bucketNames = Object.values(buckets);
+  const calls = [
+    ...allStreams.flatMap((stream) => storeCalls.ofMakers(stream)),
+    ...bucketNames.flatMap((bucket) => storeCalls.ofWatchers(bucketStream(bucket))),
+    ...bucketNames.map((bucket) => storeCalls.deleteMessage(bucketStream(bucket))),
+    storeCalls.get(layers),
+    ...layerSubjects.all.map((subject) => storeCalls.getLast(layers, subject)),
+    storeCalls.purge(layers),
+  ];
+  return [
+    ...bucketNames.map((bucket) => bucketSubject(bucket, ">")),
+    auditSubjects.all,
+    record("*", "*"),
+    ...calls.map((call) => `${storeCalls.prefix}.${call}`),
+    ...bucketNames.map((bucket) => flowControlOf(bucketStream(bucket))),
+  ];
+}
 
 /** A subject of the storage that a worker may use, and under which name it does so. */
 interface StoreSubject {
@@ -115,8 +193,12 @@ const storePermissions = (id: string) => ({
 });
 
 /** The accounts of a server, for its configuration. */
-export function accountsOf(gatewayNkeys: readonly string[], workers: readonly WorkerIdentity[], nodes: readonly NodeIdentity[] = []): Record<string, unknown> {
-  const users = [...gatewayNkeys.map((nkey) => ({ nkey })), ...workers.map(({ id, nkey }) => ({ nkey, permissions: workerPermissions(id) }))];
+export function accountsOf({ gateways, workers, roots, nodes = [] }: Identities): Record<string, unknown> {
+  const users = [
+    ...roots.map((nkey) => ({ nkey })),
+    ...gateways.map((nkey) => ({ nkey, permissions: gatewayPermissions(nkey) })),
+    ...workers.map(({ id, nkey }) => ({ nkey, permissions: workerPermissions(id) })),
+  ];
   const sharedBy = new Map<string, string[]>();
   for (const { id } of workers) {
     for (const { subject } of workerStorage(id)) sharedBy.set(subject, [...(sharedBy.get(subject) ?? []), storeAccount(id)]);

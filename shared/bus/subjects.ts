@@ -155,7 +155,17 @@ export const storeCalls = {
   /** A copy of a whole stream, and a stream made from one. */
   snapshot: (stream: string) => `STREAM.SNAPSHOT.${stream}`,
   restore: (stream: string) => `STREAM.RESTORE.${stream}`,
+  /** Without messages, or without those of some subjects. */
+  purge: (stream: string) => `STREAM.PURGE.${stream}`,
+  deleteMessage: (stream: string) => `STREAM.MSG.DELETE.${stream}`,
+  /** What makes a stream, sets its bounds, and reads it where it is led. */
+  ofMakers: (stream: string) => ["INFO", "CREATE", "UPDATE", "MSG.GET"].map((call) => `STREAM.${call}.${stream}`),
+  /** What a watch of a stream takes. */
+  ofWatchers: (stream: string) => [`CONSUMER.CREATE.${stream}.>`, ...["INFO", "DELETE"].map((call) => `CONSUMER.${call}.${stream}.*`)],
 } as const;
+
+/** Where a watch of a stream says that it keeps up. */
+export const flowControlOf = (stream: string): string => `$JS.FC.${stream}.>`;
 
 /** What a worker puts in front of everything that it asks of the storage: see `shared/bus/permissions.ts`. */
 export const storePrefix = "sandgate.store";

@@ -4,15 +4,14 @@ import { subjects } from "../../shared/bus/subjects.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Instance } from "../base/instance.ts";
 import type { Member } from "../fleet/members.ts";
-import { secretsOf } from "../supervisor/bus-identities.ts";
+import { rootSeed, secretsOf } from "../supervisor/bus-identities.ts";
 import type { Node } from "./identity.ts";
 import { placeOf } from "./place.ts";
-import { gatewaySeed } from "./registration.ts";
 import { copiesFor, setCopies } from "./replicas.ts";
 
 /** A connection to what gateways and workers store. @param servers where, the preferred one first */
 export async function openStorageBus(instance: Instance, { id }: Node, servers: readonly string[], log: Logger): Promise<Bus> {
-  const access = { nkey: await gatewaySeed(instance), ca: secretsOf(instance).certificate, inbox: subjects.inbox(`${id}.storage`) };
+  const access = { nkey: await rootSeed(instance), ca: secretsOf(instance).certificate, inbox: subjects.inbox(`${id}.storage`) };
   return Bus.connect(servers.join(","), `sandgate-node-${id}-storage`, log, access);
 }
 

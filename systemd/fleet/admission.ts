@@ -1,7 +1,8 @@
 /** Whether the running NATS server knows a member that was just let in. */
 import { openConnection } from "../../shared/bus/connect.ts";
-import { workerInbox } from "../../shared/bus/permissions.ts";
-import { bucketStream, buckets, memberBucket, peers, storeCalls, storePrefix, subjects } from "../../shared/bus/subjects.ts";
+import { publicNkey } from "../../shared/bus/nkey.ts";
+import { gatewayInbox, workerInbox } from "../../shared/bus/permissions.ts";
+import { bucketStream, buckets, memberBucket, storeCalls, storePrefix, subjects } from "../../shared/bus/subjects.ts";
 import { pause, until } from "../../shared/waiting.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
@@ -31,7 +32,7 @@ function questionOf({ role, id, seeds }: Token): { readonly nkey: string; readon
   const info = (stream: string): string => storeCalls.info(stream);
   if (role === "worker") return { nkey: second, inbox: workerInbox(id), asked: `${storePrefix}.${info(bucketStream(buckets.sandboxes))}` };
   const bucket = role === "gateway" ? buckets.sandboxes : memberBucket;
-  return { nkey: first, inbox: role === "gateway" ? peers.gateway(id) : id, asked: `${storeCalls.prefix}.${info(bucketStream(bucket))}` };
+  return { nkey: first, inbox: role === "gateway" ? gatewayInbox(publicNkey(first)) : id, asked: `${storeCalls.prefix}.${info(bucketStream(bucket))}` };
 }
 
 async function isKnown(instance: Instance, token: Token): Promise<boolean> {

@@ -32,7 +32,9 @@ const log = createLogger("admin", "silent");
 export const joiners: Joiners = {
   members: () =>
     alone(async (_, roll) =>
-      (await roll.members()).map(({ id, role, ...member }) => ({ id, role, ...("machine" in member ? { machine: member.machine } : {}) })),
+      (await roll.members())
+        .filter((member) => !("root" in member))
+        .map(({ id, role, ...member }) => ({ id, role, ...("machine" in member ? { machine: member.machine } : {}) })),
     ),
   add: ({ role, address }) =>
     alone(async (instance, roll) => {

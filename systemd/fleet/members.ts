@@ -37,7 +37,14 @@ export type NatsMember = Static<typeof NatsMember>;
 
 export const Member = Type.Union([
   Type.Object({ role: Type.Literal("worker"), id: Id, nkey: Nkey, storeNkey: Nkey, machine }),
-  Type.Object({ role: Type.Literal("gateway"), id: Id, nkey: Nkey, machine }),
+  Type.Object({
+    role: Type.Literal("gateway"),
+    id: Id,
+    nkey: Nkey,
+    machine,
+    /** Not a gateway, but root's commands on the machine, which may do everything. Versions before 0.2 let gateways do so, and take it for one. */
+    root: Type.Optional(Type.Literal(true)),
+  }),
   NatsMember,
 ]);
 export type Member = Static<typeof Member>;

@@ -15,16 +15,18 @@ import type { WorkerIdentity } from "../../shared/bus/permissions.ts";
 import { serverName } from "../../shared/bus/subjects.ts";
 import { newId } from "../../shared/util/ids.ts";
 import { readAsAccount } from "../base/as-account.ts";
-import type { Instance, PartName } from "../base/instance.ts";
-import { readIfThere, replaceFile } from "../base/write-file.ts";
+import type { Instance, Paths } from "../base/instance.ts";
+import { type Ownership, readIfThere, replaceFile } from "../base/write-file.ts";
 import { makeCertificate, newCertificateKey } from "./certificate.ts";
 import { kept, secretFor } from "./credentials.ts";
 
 const decoder = new TextDecoder();
 
 /** The files of one installation's secrets, by what they are for. */
-export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
+export const secretsOf = ({ paths }: { readonly paths: Pick<Paths, "secrets"> }) => ({
   gateway: join(paths.secrets, "gateway.nk"),
+  /** Of root's commands on a machine with a NATS server: backups, the audit record, the copies of a cluster. */
+  root: join(paths.secrets, "root.nk"),
   worker: (id: string) => join(paths.secrets, `worker-${id}.nk`),
   /** The certificate by which the parts verify the server. Not secret. */
   certificate: join(paths.secrets, "nats.crt"),
@@ -35,23 +37,34 @@ export const secretsOf = ({ paths }: Pick<Instance, "paths">) => ({
   nodeKey: join(paths.secrets, "nats-node.key"),
 });
 
-/** The public keys of an identity, whose seeds are in a file for one part. */
-async function identity(instance: Instance, part: PartName, file: string, count: 1 | 2): Promise<string[]> {
+/** The public keys of an identity, whose seeds are in a file. @param ownership for the part that reads it; nobody but who starts the parts when absent */
+async function identity(file: string, count: 1 | 2, ownership?: Ownership): Promise<string[]> {
   const make = (): string => Array.from({ length: count }, () => decoder.decode(createUser().getSeed())).join("\n");
-  const text = await kept(file, make, secretFor(instance, part));
+  const text = await kept(file, make, ownership);
   return text.split(/\s+/).map((seed) => publicNkey(seed));
 }
 
 /** A worker's identities, for calls and for storage. */
 export async function workerIdentity(instance: Instance, id: string): Promise<WorkerIdentity> {
-  const [nkey = "", storeNkey = ""] = await identity(instance, "worker", secretsOf(instance).worker(id), 2);
+  const [nkey = "", storeNkey = ""] = await identity(secretsOf(instance).worker(id), 2, secretFor(instance, "worker"));
   return { id, nkey, storeNkey };
 }
 
 /** The public key of the gateway on this machine. */
 export async function gatewayIdentity(instance: Instance): Promise<string> {
-  const [nkey = ""] = await identity(instance, "gateway", secretsOf(instance).gateway, 1);
+  const [nkey = ""] = await identity(secretsOf(instance).gateway, 1, secretFor(instance, "gateway"));
   return nkey;
+}
+
+/** The public key of root's commands on this machine. */
+export async function rootIdentity(instance: Instance): Promise<string> {
+  const [nkey = ""] = await identity(secretsOf(instance).root, 1);
+  return nkey;
+}
+
+/** The seed of root's commands; empty before a start has made it. */
+export async function rootSeed(instance: Instance): Promise<string> {
+  return (await readIfThere(secretsOf(instance).root))?.trim() ?? "";
 }
 
 /** The server's certificate and key. */

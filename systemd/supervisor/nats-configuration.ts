@@ -9,7 +9,7 @@ import type { Instance } from "../base/instance.ts";
 import { credentialOf } from "../base/unit-credentials.ts";
 import type { Place } from "../cluster/place.ts";
 import type { Member } from "../fleet/members.ts";
-import { gatewayIdentity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
+import { gatewayIdentity, rootIdentity, secretsOf, serverCertificate, workerIdentity } from "./bus-identities.ts";
 import { natsVersion } from "./nats-version.ts";
 
 // Fits a request body of the largest default size with every character escaped.
@@ -40,15 +40,16 @@ export async function configurationOf(instance: Instance, wanted: Wanted): Promi
   const cluster = place?.mode === "clustered" ? clusterOf(instance, place, tls) : undefined;
   if (!place) await serverCertificate(instance);
   const gateways = new Set([await gatewayIdentity(instance)]);
+  const roots = new Set([await rootIdentity(instance)]);
   const workers = await Promise.all(workerIds.map((id) => workerIdentity(instance, id)));
   const nodes = place ? [memberOfNode(place)] : [];
   for (const member of members) {
-    if (member.role === "gateway") gateways.add(member.nkey);
+    if (member.role === "gateway") (member.root ? roots : gateways).add(member.nkey);
     else if (member.role === "worker" && !workerIds.includes(member.id)) workers.push(member);
     else if (member.role === "nats" && member.id !== place?.node.id) nodes.push(member);
   }
   return configuration({
-    ...{ store, listen: withPort(host, port), accounts: accountsOf([...gateways], workers, nodes), tls },
+    ...{ store, listen: withPort(host, port), accounts: accountsOf({ gateways: [...gateways], roots: [...roots], workers, nodes }), tls },
     ...{ syncAlways: (await natsVersion()).syncsAlways, bytesMax: storeBytesMax(config), ...(cluster ? { cluster } : {}) },
   });
 }

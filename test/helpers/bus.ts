@@ -6,7 +6,7 @@ import { subjects } from "../../shared/bus/subjects.ts";
 import { createLogger } from "../../shared/util/log.ts";
 import type { BusSettings } from "../../systemd/supervisor/nats.ts";
 
-/** A single string, so that it fits into an environment variable. */
+/** A single string, so that it fits into an environment variable. @param settings of a part, with the identity of root's commands in place of its own */
 export function busAddress({ SANDGATE_NATS_URL: url = "", SANDGATE_NATS_NKEY_FILE: nkeyFile = "", SANDGATE_NATS_CA: ca = "" }: BusSettings): string {
   const address = new URL(url);
   address.searchParams.set("nkeyFile", nkeyFile);
@@ -14,7 +14,7 @@ export function busAddress({ SANDGATE_NATS_URL: url = "", SANDGATE_NATS_NKEY_FIL
   return address.href;
 }
 
-/** Connects with all rights of a gateway, or as `change` says. */
+/** Connects as root's commands do, which may do everything, or as `change` says. */
 export async function connectBus(address: string, name: string, change: Partial<BusAccess> = {}): Promise<Bus & AsyncDisposable> {
   const { protocol, host, searchParams } = new URL(address);
   const nkeyFile = searchParams.get("nkeyFile");

@@ -1,37 +1,22 @@
-/** An attacker who has taken over a worker: connections with its real credentials, used in ways that its program would not. */
+/** An attacker who has taken over a part: connections with its real credentials, used in ways that its program would not. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Bus } from "../../shared/bus/nats.ts";
-import { workerInbox } from "../../shared/bus/permissions.ts";
+import { publicNkey } from "../../shared/bus/nkey.ts";
+import { gatewayInbox, workerInbox } from "../../shared/bus/permissions.ts";
 import { subjects } from "../../shared/bus/subjects.ts";
+import { secretsOf } from "../../systemd/supervisor/bus-identities.ts";
 import { connectBus } from "./bus.ts";
 
 const secretForm = /^worker-(.+)\.nk$/;
+/** The folder of the secrets of an installation. */
+const secretsAt = (natsUrl: string): string => dirname(new URL(natsUrl).searchParams.get("nkeyFile") ?? "");
 
-export class HostileWorker {
-  readonly id: string;
-  readonly calls: Bus;
-  readonly storage: Bus;
+class Hostile implements AsyncDisposable {
+  readonly all: readonly Bus[];
 
-  private constructor(id: string, calls: Bus, storage: Bus) {
-    this.id = id;
-    this.calls = calls;
-    this.storage = storage;
-  }
-
-  /** Connects with the credentials of the (first) worker of an installation. */
-  static async open(natsUrl: string): Promise<HostileWorker> {
-    const secrets = dirname(new URL(natsUrl).searchParams.get("nkeyFile") ?? "");
-    const file = readdirSync(secrets).find((name) => secretForm.test(name)) ?? "";
-    const id = secretForm.exec(file)?.[1] ?? "";
-    const [nkey = "", storeNkey = ""] = readFileSync(join(secrets, file), "utf8").trim().split("\n");
-    const inbox = subjects.inbox(workerInbox(id));
-    const calls = await connectBus(natsUrl, "hostile-calls", { nkey, inbox });
-    return new HostileWorker(id, calls, await connectBus(natsUrl, "hostile-storage", { nkey: storeNkey, inbox }));
-  }
-
-  get all(): readonly Bus[] {
-    return [this.calls, this.storage];
+  protected constructor(...all: readonly Bus[]) {
+    this.all = all;
   }
 
   /** The messages that arrive on a subject during `meanwhile`, on each connection that may subscribe to it. */
@@ -65,5 +50,44 @@ export class HostileWorker {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.all.map((bus) => bus.close()));
+  }
+}
+
+export class HostileWorker extends Hostile {
+  readonly id: string;
+  readonly calls: Bus;
+  readonly storage: Bus;
+
+  private constructor(id: string, calls: Bus, storage: Bus) {
+    super(calls, storage);
+    this.id = id;
+    this.calls = calls;
+    this.storage = storage;
+  }
+
+  /** Connects with the credentials of the (first) worker of an installation. */
+  static async open(natsUrl: string): Promise<HostileWorker> {
+    const secrets = secretsAt(natsUrl);
+    const file = readdirSync(secrets).find((name) => secretForm.test(name)) ?? "";
+    const id = secretForm.exec(file)?.[1] ?? "";
+    const [nkey = "", storeNkey = ""] = readFileSync(join(secrets, file), "utf8").trim().split("\n");
+    const inbox = subjects.inbox(workerInbox(id));
+    const calls = await connectBus(natsUrl, "hostile-calls", { nkey, inbox });
+    return new HostileWorker(id, calls, await connectBus(natsUrl, "hostile-storage", { nkey: storeNkey, inbox }));
+  }
+}
+
+export class HostileGateway extends Hostile {
+  readonly bus: Bus;
+
+  private constructor(bus: Bus) {
+    super(bus);
+    this.bus = bus;
+  }
+
+  /** Connects with the credentials of the gateways of an installation. */
+  static async open(natsUrl: string): Promise<HostileGateway> {
+    const nkey = readFileSync(secretsOf({ paths: { secrets: secretsAt(natsUrl) } }).gateway, "utf8").trim();
+    return new HostileGateway(await connectBus(natsUrl, "hostile-gateway", { nkey, inbox: subjects.inbox(gatewayInbox(publicNkey(nkey))) }));
   }
 }

@@ -7,6 +7,7 @@ import { distinctFolders, groupFoldersOf } from "../../shared/util/control-group
 import { accountEnvironment, asAccount, inPodmanNamespace, partEnvironment } from "../../systemd/base/as-account.ts";
 import type { Instance } from "../../systemd/base/instance.ts";
 import { run } from "../../systemd/base/run.ts";
+import { secretsOf } from "../../systemd/supervisor/bus-identities.ts";
 import { apiKeyOf, secretFiles } from "../../systemd/supervisor/credentials.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
@@ -201,7 +202,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     dataDir,
     instance,
     apiKey,
-    natsUrl: busAddress(nats.gateway),
+    natsUrl: busAddress({ ...nats.gateway, SANDGATE_NATS_NKEY_FILE: secretsOf(instance).root }),
     nats: new TestProcess({ ...nats.spec, logFile: join(instance.paths.logs, "nats.log"), isReady: (line) => line.includes("Server is ready") }),
     workers: workerIds.map((id, index) => {
       const volume = volumes[index];

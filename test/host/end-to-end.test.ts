@@ -56,7 +56,7 @@ async function secret(name: string): Promise<string> {
 
 const natsUrl = busAddress({
   SANDGATE_NATS_URL: `nats://${Network.address(1)}:4223`,
-  SANDGATE_NATS_NKEY_FILE: await secret("gateway.nk"),
+  SANDGATE_NATS_NKEY_FILE: await secret("root.nk"),
   SANDGATE_NATS_CA: await secret("nats.crt"),
 });
 const stack = reachedStackEnvironment({ url: `http://${Network.address(1)}:8080`, apiKey: (await machine.key()).trim(), natsUrl });

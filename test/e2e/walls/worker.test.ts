@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { jetstreamManager } from "@nats-io/jetstream";
 import { verbsOf } from "../../../shared/bus/contract/contract.ts";
 import { encodeJson } from "../../../shared/bus/messages.ts";
 import { PeerWatch } from "../../../shared/bus/presence.ts";
@@ -23,6 +22,7 @@ import {
   subjects,
 } from "../../../shared/bus/subjects.ts";
 import { connectBus } from "../../helpers/bus.ts";
+import { BusWitness } from "../../helpers/bus-witness.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { HostileWorker } from "../../helpers/hostile.ts";
 import { quiet } from "../../helpers/nats.ts";
@@ -35,34 +35,9 @@ const all = Object.values(buckets);
 const keptUnder = (bucket: Bucket, worker: string, name: string): string => bucketSubject(bucket, bucket === buckets.workers ? worker : entryKey(worker, name));
 /** The names under which another worker is called. */
 const callNames = [other, `${other}.process`];
-/** With the rights of a gateway: what is really there, and what arrives. */
-
-const gateway = await fixture(connectBus(sharedStack().natsUrl, "walls-gateway"));
-const jsm = await jetstreamManager(gateway.connection);
+const { bus: root, jsm, tell, arrives, lastOf, plant, unplant } = await fixture(BusWitness.open(sharedStack().natsUrl, "walls-gateway"));
 const hostile = await fixture(HostileWorker.open(sharedStack().natsUrl));
 
-const tell =
-  (subject: string, payload = "{}") =>
-  async (): Promise<void> => {
-    gateway.connection.publish(subject, payload);
-    await gateway.connection.flush();
-  };
-
-/** What arrives at a gateway on the subjects while the worker does something. */
-async function arrives(subject: string, meanwhile: () => Promise<void>): Promise<string[]> {
-  const heard: string[] = [];
-  const listening = gateway.connection.subscribe(subject, { callback: (_error, message) => void heard.push(message.subject) });
-  await gateway.connection.flush();
-  await meanwhile();
-  await gateway.connection.flush();
-  listening.unsubscribe();
-  return heard;
-}
-const lastOf = (stream: string, subject: string): Promise<string | undefined> =>
-  jsm.streams.getMessage(stream, { last_by_subj: subject }).then(
-    (message) => message?.string(),
-    () => undefined,
-  );
 /** A subject as the worker can name it on either of its connections. */
 const names = (subject: string): string[] => [subject, `${storePrefix}.${subject}`, `${storePrefix}.${subject.replace("$JS.API.", "")}`];
 
@@ -72,18 +47,6 @@ async function saysAnyhow(subject: string, payload: string, reply?: string): Pro
 
 async function learnsAnyhow(subject: string, payload = ""): Promise<string[]> {
   return (await Promise.all(names(subject).map((name) => hostile.learns(name, payload)))).flat();
-}
-
-/** A canary that only gateways may write. */
-async function plant(stream: string, subject: string): Promise<string> {
-  const text = `canary-${randomBytes(8).toString("hex")}`;
-  await jsm.jetstream().publish(subject, text);
-  assert.equal(await lastOf(stream, subject), text);
-  return text;
-}
-
-async function unplant(stream: string, subject: string): Promise<void> {
-  await jsm.streams.purge(stream, { filter: subject });
 }
 
 test("reads accounts, keys, log-ins, browsers' sessions, kept answers, and other workers' entries", async () => {
@@ -216,7 +179,7 @@ test("asks gateways for what they ask each other, and hears it", async () => {
 });
 
 test("has a move of another worker's sandbox to a third one given up, in its own name or in theirs", async () => {
-  const watch = new PeerWatch(gateway, peers.gateway("walls-asker"), quiet);
+  const watch = new PeerWatch(root, peers.gateway("walls-asker"), quiet);
   const { peer } = await until("a gateway", () => [...watch.present()].find((one) => one.gateway));
   const [stream, subject] = [bucketStream(buckets.sandboxes), bucketSubject(buckets.sandboxes, entryKey(other, "sb_walls"))];
   const move = { id: "move_walls", from: other, peer, to: "third-worker" };
@@ -240,14 +203,14 @@ test("has a move of another worker's sandbox to a third one given up, in its own
 });
 
 test("says in heartbeats that it is a gateway or another worker", async () => {
-  const watch = new PeerWatch(gateway, peers.gateway("walls-watch"), quiet);
+  const watch = new PeerWatch(root, peers.gateway("walls-watch"), quiet);
   const forged = [peers.gateway("forged"), peers.worker(other, "forged")];
   for (const peer of forged) {
     assert.deepEqual(await arrives(subjects.presence(peer), () => saysAnyhow(subjects.presence(peer), JSON.stringify({ peer, gateway: true }))), []);
     // Under its own name, in another's.
     await hostile.says(subjects.presence(peers.worker(hostile.id, "forged")), JSON.stringify({ peer, gateway: true }));
   }
-  await gateway.connection.flush();
+  await root.connection.flush();
   assert.deepEqual(
     forged.filter((peer) => watch.has(peer)),
     [],
@@ -328,8 +291,8 @@ test("control: the worker writes, reads and deletes its own entries, writes and 
 test("control: its heartbeats arrive, and its answers to calls", async () => {
   const own = subjects.presence(peers.worker(hostile.id, "control"));
   const heard: string[] = [];
-  const listening = gateway.connection.subscribe(own, { callback: (_error, message) => void heard.push(message.subject) });
-  await gateway.connection.flush();
+  const listening = root.connection.subscribe(own, { callback: (_error, message) => void heard.push(message.subject) });
+  await root.connection.flush();
   await hostile.says(own, "{}");
   await until("the heartbeat", () => heard.length === 1);
   listening.unsubscribe();
@@ -337,5 +300,5 @@ test("control: its heartbeats arrive, and its answers to calls", async () => {
   hostile.calls.serve(callsTo("worker", hostile.id), async () => ({}));
   await hostile.flush();
   const call = callsTo("worker", hostile.id).replace("*", "none");
-  assert.ok((await gateway.connection.request(call, encodeJson({}), { timeout: 5_000 })).data.length > 0);
+  assert.ok((await root.connection.request(call, encodeJson({}), { timeout: 5_000 })).data.length > 0);
 });

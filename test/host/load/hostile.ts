@@ -7,7 +7,8 @@
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Bus } from "../../../shared/bus/nats.ts";
-import { workerInbox } from "../../../shared/bus/permissions.ts";
+import { publicNkey } from "../../../shared/bus/nkey.ts";
+import { gatewayInbox, workerInbox } from "../../../shared/bus/permissions.ts";
 import { bucketStream, bucketSubject, buckets, callSubject, entryKey, memberBucket, storeCalls, storePrefix, subjects } from "../../../shared/bus/subjects.ts";
 import { createLogger } from "../../../shared/util/log.ts";
 
@@ -26,7 +27,7 @@ const { url, ca, id, nkeys, other, gateway } = JSON.parse(await text(process.std
 const open = (nkey: string, inbox: string): Promise<Bus> => Bus.connect(url, "hostile", log, { nkey, ca, inbox: subjects.inbox(inbox) });
 const calls = await open(nkeys[0], workerInbox(id));
 const storage = await open(nkeys[1], workerInbox(id));
-const main = await open(gateway, "hostile");
+const main = await open(gateway, gatewayInbox(publicNkey(gateway)));
 
 /** The answer, unless there is none or it is a refusal. */
 async function answered({ connection }: Bus, subject: string, payload = ""): Promise<string | undefined> {
@@ -67,8 +68,9 @@ for (const bus of [calls, storage]) {
 const breaches = (await Promise.all([calls, storage].flatMap((bus) => tried.map((subject) => answered(bus, subject, "{}"))))).filter(
   (one) => one !== undefined,
 );
-// A gateway may do everything but decide who the machines are.
-for (const subject of [api(storeCalls.info(bucketStream(memberBucket))), "$JS.API.SERVER.REMOVE", "$SYS.REQ.SERVER.PING.JSZ"]) {
+// A gateway does not decide who the machines are, nor remove what is stored.
+const refusedGateways = [api(storeCalls.info(bucketStream(memberBucket))), "$JS.API.SERVER.REMOVE", "$SYS.REQ.SERVER.PING.JSZ"];
+for (const subject of [...refusedGateways, ...streams.flatMap((stream) => [`STREAM.PURGE.${stream}`, `STREAM.DELETE.${stream}`].map(api))]) {
   const answer = await answered(main, subject, JSON.stringify({ peer: "nobody" }));
   if (answer) breaches.push(`gateway: ${answer}`);
 }

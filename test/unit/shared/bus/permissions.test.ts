@@ -2,8 +2,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { verbsOf } from "../../../../shared/bus/contract/contract.ts";
-import { accountsOf, clusterAccount, mainAccount, systemAccount, workerPermissions, workerStorage } from "../../../../shared/bus/permissions.ts";
 import {
+  accountsOf,
+  clusterAccount,
+  gatewayPermissions,
+  mainAccount,
+  systemAccount,
+  workerPermissions,
+  workerStorage,
+} from "../../../../shared/bus/permissions.ts";
+import {
+  allStreams,
   auditSubjects,
   bucketStream,
   bucketSubject,
@@ -12,6 +21,7 @@ import {
   entryBuckets,
   entryKey,
   layerSubjects,
+  memberBucket,
   namedCallSubject,
   peers,
   subjects,
@@ -108,14 +118,64 @@ test("no call that changes a stream or makes a consumer is allowed", () => {
   assert.deepEqual([...new Set(calls)].sort(), ["DIRECT.GET", "STREAM.INFO"]);
 });
 
+const gateway = gatewayPermissions("UG");
+const mayPublish = (subject: string): boolean => may(gateway.publish.allow, subject);
+
+test("a gateway calls every worker and gateway, and hears no call to a worker", () => {
+  for (const name of ["w1", "w1.p"]) for (const verb of verbsOf("worker")) assert.ok(mayPublish(callSubject(verb, name)), verb);
+  for (const verb of verbsOf("worker"))
+    assert.ok(!may(gateway.subscribe.allow, callSubject(verb, "w1")) && !may(gateway.subscribe.allow, callSubject(verb, "w1.p")));
+  for (const verb of verbsOf("gateway")) {
+    const subject = verb === "settleMove" ? namedCallSubject(verb, peers.gateway("g"), "w1") : callSubject(verb, peers.gateway("g"));
+    assert.ok(may(gateway.subscribe.allow, subject), verb);
+    assert.equal(mayPublish(subject), verb !== "settleMove", verb);
+  }
+  for (const peer of [peers.gateway("g"), peers.worker("w1", "p")]) assert.ok(mayPublish(callSubject("alive", peer)), peer);
+});
+
+test("it says nothing that is a worker's to say, and hears only the replies to its own machine", () => {
+  assert.ok(mayPublish(subjects.presence(peers.gateway("g"))) && !mayPublish(subjects.presence(peers.worker("w1", "p"))));
+  assert.ok(mayPublish(subjects.stream(peers.worker("w1", "p"), "s")) && !mayPublish(subjects.stream(peers.gateway("g"), "s")));
+  for (const inbox of ["UG", "UH", "worker.w1", peers.gateway("g"), "root.backup"]) {
+    assert.ok(!mayPublish(`${subjects.inbox(inbox)}.r.1`), inbox);
+    // Gateways of versions before 0.2 have theirs by their own names.
+    assert.equal(may(gateway.subscribe.allow, `${subjects.inbox(inbox)}.r.1`), ["UG", peers.gateway("g")].includes(inbox), inbox);
+  }
+  assert.equal(gateway.allow_responses.max, 1);
+});
+
+test("it writes entries of all buckets, the audit record and records of layers, but no layers", () => {
+  for (const bucket of Object.values(buckets)) assert.ok(mayPublish(bucketSubject(bucket, "w1.x")), bucket);
+  assert.ok(mayPublish(auditSubjects.of("acct_1")) && mayPublish(layerSubjects.record("w1", "layer_1")));
+  assert.ok(!mayPublish(layerSubjects.pieces("w1", "layer_1", "a")) && !mayPublish(layerSubjects.formerPieces("layer_1", "a")));
+  assert.ok(!mayPublish(bucketSubject(memberBucket, "x")));
+});
+
+test("it makes, reads and watches the streams of the installation, and removes, copies or empties none but that of layers", () => {
+  for (const stream of allStreams) {
+    for (const call of ["CREATE", "UPDATE", "INFO", "MSG.GET"]) assert.ok(mayPublish(`$JS.API.STREAM.${call}.${stream}`), call);
+    for (const call of ["DELETE", "SNAPSHOT", "RESTORE", "LEADER.STEPDOWN", "PEER.REMOVE"]) assert.ok(!mayPublish(`$JS.API.STREAM.${call}.${stream}`), call);
+    assert.equal(mayPublish(`$JS.API.STREAM.PURGE.${stream}`), stream === layerSubjects.stream, stream);
+    const isBucket = stream.startsWith("KV_");
+    assert.equal(mayPublish(`$JS.API.STREAM.MSG.DELETE.${stream}`), isBucket, stream);
+    assert.equal(mayPublish(`$JS.API.CONSUMER.CREATE.${stream}.c.$KV.x.>`), isBucket, stream);
+    assert.ok(!mayPublish(`$JS.API.CONSUMER.DURABLE.CREATE.${stream}.c`) && !mayPublish(`$JS.API.CONSUMER.LIST.${stream}`));
+  }
+  const others = [bucketStream(memberBucket), "ANY"].flatMap((stream) =>
+    ["CREATE", "INFO", "UPDATE", "DELETE"].map((call) => `$JS.API.STREAM.${call}.${stream}`),
+  );
+  for (const subject of [...others, "$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$SYS.REQ.SERVER.PING", "$JS.ACK.S.C.1"])
+    assert.ok(!mayPublish(subject), subject);
+  for (const subject of ["$SYS.ACCOUNT.SANDGATE.CONNECT", "$JS.EVENT.ADVISORY.x", bucketSubject(buckets.keys, "x")])
+    assert.ok(!may(gateway.subscribe.allow, subject), subject);
+});
+
 test("each worker has an account of its own for the storage, into which only its own part is brought", () => {
-  const accounts = accountsOf(
-    ["UG"],
-    [
-      { id: "w1", nkey: "U1", storeNkey: "S1" },
-      { id: "w2", nkey: "U2", storeNkey: "S2" },
-    ],
-  ) as Record<
+  const workers = [
+    { id: "w1", nkey: "U1", storeNkey: "S1" },
+    { id: "w2", nkey: "U2", storeNkey: "S2" },
+  ];
+  const accounts = accountsOf({ gateways: ["UG"], workers, roots: ["UR"] }) as Record<
     string,
     { users: { nkey: string; permissions?: unknown }[]; imports?: { service: { subject: string } }[]; exports?: { service: string; accounts: string[] }[] }
   >;
@@ -124,7 +184,8 @@ test("each worker has an account of its own for the storage, into which only its
   assert.deepEqual(
     main.users.map(({ nkey, permissions }) => [nkey, permissions !== undefined]),
     [
-      ["UG", false],
+      ["UR", false],
+      ["UG", true],
       ["U1", true],
       ["U2", true],
     ],
