@@ -15,6 +15,7 @@ import type { Endpoint, Exchange } from "../http/exchange.ts";
 import type { Hosts } from "../http/hosts.ts";
 import type { Sockets } from "../live/sockets.ts";
 import { collect } from "./collect.ts";
+import { tellOfServers } from "./servers.ts";
 import { tellOfStorage } from "./storage.ts";
 import { type Format, formatFor, histogramText, openMetricsOf } from "./text.ts";
 import { tellOfWorkers } from "./workers.ts";
@@ -50,7 +51,7 @@ export class Metrics {
   readonly #durations = new Map<string, Histogram>();
   readonly #errors = new Map<string, number>(errorCodes.map((code) => [code, 0]));
   readonly #workers: (format: Format) => string;
-  readonly #askStorage: () => Promise<void>;
+  readonly #askServers: readonly (() => Promise<void>)[];
   readonly #log: Logger;
 
   constructor({ log, bus, hub, sockets, workers, sandboxes, auditRecord, inProgress }: Parts) {
@@ -78,7 +79,7 @@ export class Metrics {
     const away = () => [...sandboxes.countsByWorker().keys()].filter((id) => !workers.has(id));
     const up = () => [...present().map((worker) => [{ worker }, 1] as const), ...away().map((worker) => [{ worker }, 0] as const)];
     collect(registry, Gauge, "sandgate_worker_up", "Whether the worker is there; 0 for one that is away and has sandboxes.", up, "worker");
-    this.#askStorage = tellOfStorage(registry, bus);
+    this.#askServers = [tellOfStorage(registry, bus), tellOfServers(registry, bus)];
     this.#workers = tellOfWorkers(this.#registry, () => workers.workers().map(({ worker }) => worker));
   }
 
@@ -114,7 +115,7 @@ export class Metrics {
   }
 
   async #text(format: Format): Promise<string> {
-    await this.#askStorage();
+    await Promise.all(this.#askServers.map((ask) => ask()));
     const durations = [...this.#durations].map(([path, observed]) => ({ labels: { path }, observed }));
     const help = "Time from the request to the end of its response.";
     const histogram = histogramText("sandgate_http_request_duration_seconds", help, durations, format);

@@ -15,6 +15,7 @@
 import { contract, isNamed, type Verb, verbsOf } from "./contract/contract.ts";
 import type { Declared } from "./contract/declared.ts";
 import {
+  accountStatistics,
   allStreams,
   auditSubjects,
   type Bucket,
@@ -120,6 +121,7 @@ export function gatewayPermissions(nkey: string) {
         ...verbsOf("process").flatMap((verb) => [anyWorker, anyGateway].map((peer) => callSubject(verb, peer))),
         subjects.presence(anyGateway),
         subjects.stream(anyWorker, "*"),
+        accountStatistics,
         ...gatewayStorage(),
       ],
     },

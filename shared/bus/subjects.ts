@@ -164,6 +164,9 @@ export const storeCalls = {
   ofWatchers: (stream: string) => [`CONSUMER.CREATE.${stream}.>`, ...["INFO", "DELETE"].map((call) => `CONSUMER.${call}.${stream}.*`)],
 } as const;
 
+/** Where NATS servers tell of the asker's own account, each for itself. */
+export const accountStatistics = "$SYS.REQ.ACCOUNT.PING.STATZ";
+
 /** Where a watch of a stream says that it keeps up. */
 export const flowControlOf = (stream: string): string => `$JS.FC.${stream}.>`;
 

@@ -158,6 +158,14 @@ export const alertCases: readonly AlertCase[] = [
     silent: { [series("sandgate_bus_up")]: "1x10" },
   },
   {
+    alert: "SandgateNatsSlowConsumers",
+    minute: 5,
+    fires: { [series("sandgate_nats_slow_consumers_total", { server: "nats" })]: "0 0 1x10" },
+    labels: { server: "nats", severity: "warning" },
+    summary: "The NATS server nats has closed connections that did not keep up; gateways and workers lack CPU or network",
+    silent: { [series("sandgate_nats_slow_consumers_total", { server: "nats" })]: "3x10" },
+  },
+  {
     alert: "SandgateStorageAway",
     minute: 5,
     fires: { [series("sandgate_storage_up", keys)]: "0x10" },

@@ -7,11 +7,13 @@ import { test } from "node:test";
 import { Sandgate } from "../../../shared/client/index.ts";
 import { AdminCommand } from "../../helpers/admin-command.ts";
 import { Api } from "../../helpers/api.ts";
+import { connectBus } from "../../helpers/bus.ts";
 import { expectError } from "../../helpers/expect.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { testPort } from "../../helpers/ports.ts";
 import { TestProcess } from "../../helpers/process.ts";
 import { type Metric, parseMetrics, problemsOf } from "../../helpers/prometheus.ts";
+import { listenWithoutTaking } from "../../helpers/slow-consumer.ts";
 import { startStack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -80,6 +82,25 @@ test("what happens is counted, once", async () => {
   assert.equal(await value("http_requests_total", { method: "POST", path: "/v1/sandboxes/create", status: "201" }, metrics), 2);
   assert.equal(await value("http_request_duration_seconds_count", { path: "/v1/sandboxes/create" }, metrics), 2);
   assert.equal(await value("worker_sandboxes", {}, metrics), 2);
+});
+
+test("the NATS server tells of its connections, and of those that it closed because they did not keep up", async () => {
+  const labels = { server: "nats" };
+  const connections = (await value("nats_connections", labels)) ?? 0;
+  await reaches("nats_slow_consumers_total", 0, labels);
+  const subject = "test.flood";
+  const slow = await listenWithoutTaking(stack.natsUrl, subject);
+  await reaches("nats_connections", connections + 1, labels);
+  await using bus = await connectBus(stack.natsUrl, "test-flood");
+  // More than the server keeps for one connection.
+  for (let piece = 0; piece < 100; piece++) {
+    bus.publish(subject, new Uint8Array(1024 * 1024));
+    await bus.connection.flush();
+  }
+  await reaches("nats_slow_consumers_total", 1, labels);
+  slow.destroy();
+  await bus.close();
+  await reaches("nats_connections", connections, labels);
 });
 
 test("names, types and units are those that Prometheus expects", async () => {
