@@ -153,6 +153,8 @@ function gatewayStorage(): string[] {
     storeCalls.get(layers),
     ...layerSubjects.all.map((subject) => storeCalls.getLast(layers, subject)),
     storeCalls.purge(layers),
+    // Gateways before 0.2 do not start without it.
+    storeCalls.account,
   ];
   return [
     ...bucketNames.map((bucket) => bucketSubject(bucket, ">")),

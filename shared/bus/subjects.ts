@@ -155,6 +155,8 @@ export const storeCalls = {
   /** A copy of a whole stream, and a stream made from one. */
   snapshot: (stream: string) => `STREAM.SNAPSHOT.${stream}`,
   restore: (stream: string) => `STREAM.RESTORE.${stream}`,
+  /** What the account has and may have. */
+  account: "INFO",
   /** Without messages, or without those of some subjects. */
   purge: (stream: string) => `STREAM.PURGE.${stream}`,
   deleteMessage: (stream: string) => `STREAM.MSG.DELETE.${stream}`,
