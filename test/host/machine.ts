@@ -116,6 +116,11 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
     this.#controllers?.remove();
   }
 
+  /** Copies a file of the machine's folder for temporary files to this one, also while it is off. */
+  take(name: string, to: string): void {
+    cpSync(join(this.#dir, "var/tmp", name), to);
+  }
+
   async give(file: string): Promise<string> {
     cpSync(file, join(this.#dir, "var/tmp", basename(file)));
     return join("/var/tmp", basename(file));
