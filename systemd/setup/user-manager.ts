@@ -10,8 +10,10 @@ import { trustedPath } from "../base/trusted-path.mjs";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
 import type { Step } from "./step.ts";
 
-/** Users have neither cpuset nor io. To journald, the worker's lines are the manager's, so that the limits of the worker's unit count for nothing. */
+/** At a shutdown, the worker finishes its commands before the manager ends them. Users have neither cpuset nor io. To journald, the worker's lines are the manager's, so that the limits of the worker's unit count for nothing. */
 export const userManagerText = `# Written by Sandgate, for the worker and its sandboxes.
+[Unit]
+Before=sandgate-worker.service
 [Service]
 Delegate=cpu cpuset io memory pids
 LogRateLimitIntervalSec=1

@@ -45,8 +45,8 @@ export async function giveCertificate(config: Named, gateway: Account): Promise<
   return { [settings.tlsCertificate.name]: copies.certificate, [settings.tlsKey.name]: copies.key };
 }
 
-/** Looks for changes no longer. */
-export const forgetCertificate = (): Promise<boolean> => succeeds(["systemctl", "stop", `${unit}.path`], { cwd: "/" });
+/** Looks for changes no longer, nor at one that was seen. */
+export const forgetCertificate = (): Promise<boolean> => succeeds(["systemctl", "stop", `${unit}.path`, `${unit}.service`], { cwd: "/" });
 
 /** @throws {Error} if the files cannot be read or do not belong together, which may be so while they are being replaced */
 export async function copyCertificate({ tlsCertificate, tlsKey }: Named, { gid }: Account, triesMax = tries.afterChange): Promise<void> {

@@ -40,4 +40,4 @@ echo "$NAME" > "$root/etc/hostname"
 ip link set lo up
 mkdir -p "$root/old" && cd "$root" && pivot_root . old && umount -l /old
 mount --make-rshared /
-exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb /lib/systemd/systemd --log-target=console
+exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb /lib/systemd/systemd --log-target=journal

@@ -26,6 +26,8 @@ const common = [...servicePackages, "procps", "sudo"];
 const packagesOf = (suite: Suite): string[] => [...common, ...(suite === "trixie" ? ["criu", "libc6-dev", "libcriu2", "tcc"] : [])].sort();
 const volumeBytes = 4 * 1024 ** 3;
 const bootTimeoutMs = 60_000;
+/** Less than a unit may take to stop before systemd ends it. */
+const shutdownTimeoutMs = 85_000;
 
 /** The operator's volume. */
 export const volumeDir = "/srv/volume";
@@ -114,6 +116,14 @@ export class Machine extends InstalledMachine implements AsyncDisposable {
     this.#systemd = undefined;
     removeGroups(this.#group);
     this.#controllers?.remove();
+  }
+
+  /** Has it shut down by itself, as when somebody presses the button. */
+  async shutDown(): Promise<void> {
+    const ended = this.#systemd?.exitCode === null ? once(this.#systemd, "exit", { signal: AbortSignal.timeout(shutdownTimeoutMs) }) : undefined;
+    await this.run("systemctl", "poweroff");
+    await ended;
+    await this.cutPower();
   }
 
   /** Copies a file of the machine's folder for temporary files to this one, also while it is off. */

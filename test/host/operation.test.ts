@@ -11,7 +11,7 @@ import { Attending, inTerminal } from "./attending.ts";
 import { giveFormer } from "./former.ts";
 import { calls } from "./load/restarts.ts";
 import { Machine } from "./machine.ts";
-import { Services } from "./services.ts";
+import { parts, Services } from "./services.ts";
 
 const machine = await fixture(Machine.start("operation"));
 const services = new Services(machine);
@@ -118,6 +118,36 @@ test("a certificate whose key only root can read serves HTTPS, and a new one is 
     "mv /root/without-tls /etc/sandgate/sandgate.env; systemctl reset-failed sandgate-setup.service; systemctl start sandgate-setup.service sandgate.target",
   );
   await services.isKept(id);
+});
+
+test("a machine that is shut down finishes calls, stops everything in order and in time, and has its sandboxes after the boot", async () => {
+  const { client } = services;
+  await client.output(id, "rm -f /root/runs");
+  const stream = client.text(`/v1/sandboxes/${id}/execute_async`, { command: "echo run >> /root/runs; while :; do echo tock; sleep 0.3; done" });
+  const call = client.call<{ exit_code: number; stdout: string }>(`/v1/sandboxes/${id}/execute`, { command: "echo run >> /root/runs; sleep 5; echo done" });
+  await until("both commands run", async () => (await client.output(id, "cat /root/runs")) === "run\nrun\n");
+  const account = `user@${(await machine.run("id", "--user", "sandgate")).trim()}.service`;
+  await machine.shell("mkdir -p /var/log/journal; journalctl --flush");
+  const since = await machine.run("date", "+@%s");
+  await machine.shutDown();
+  assert.match((await stream).trim().split("\n").at(-1) ?? "", /"code":"(unavailable|worker_lost)"/);
+  const { exit_code, stdout } = await call;
+  assert.deepEqual({ exit_code, stdout }, { exit_code: 0, stdout: "done\n" });
+
+  await machine.boot();
+  for (const unit of parts) await until(`${unit} is active`, () => services.isActive(unit), 60_000);
+  await services.isKept(id);
+  assert.equal(await client.output(id, "cat /root/runs"), "run\nrun\n");
+  assert.equal(await machine.shell("systemctl list-units --state=failed --no-legend 'sandgate*'"), "");
+
+  const said = await machine.run("journalctl", "_PID=1", "--since", since.trim(), "-o", "cat", "--no-pager");
+  const at = (text: string): number => (said.includes(text) ? said.indexOf(text) : assert.fail(`${text} is not in\n${said}`));
+  for (const unit of ["sandgate-worker.service", "sandgate-gateway@1.service"]) assert.ok(at(`Stopped ${unit}`) < at("Stopping sandgate-nats.service"), said);
+  assert.ok(at("Stopped sandgate-worker.service") < at(`Stopping ${account}`), said);
+  // It ends with the worker, and is not stopped before.
+  assert.ok(at("Stopped sandgate-worker.service") < `${said}Stopping sandgate-helper@`.indexOf("Stopping sandgate-helper@"), said);
+  assert.ok(at("Stopped sandgate-nats.service") < at("Stopping sandgate-setup.service"), said);
+  assert.doesNotMatch(said, /^(sandgate|user@)\S*: (.*timed out|Failed with result|.*Killing)/m);
 });
 
 test("a backup made while it runs is restored when all but the files of sandboxes is lost", async () => {
