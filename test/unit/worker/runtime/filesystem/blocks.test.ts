@@ -1,6 +1,6 @@
 /** Differences of which large files have only the blocks that have changed, on a real file system whose folders are copied in no time. */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, test } from "node:test";
 import { run } from "../../../../../systemd/base/run.ts";
@@ -65,10 +65,14 @@ async function* inPieces(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 /** Unpacks what was stored into a new folder over others. */
 async function unpacked(bytes: Uint8Array, name: string, below: readonly string[], bytesMax = 100 * MiB): Promise<string> {
   await run(["btrfs", "subvolume", "create", at(name)]);
+  return unpackInto(at(name), bytes, below, bytesMax);
+}
+
+async function unpackInto(dir: string, bytes: Uint8Array, below: readonly string[], bytesMax = 100 * MiB): Promise<string> {
   const { files, archive } = await blockFilesOf(inPieces(bytes));
-  await unpackLayer(archive, at(name), signal);
-  await fillBlocks(at(name), below, files, bytesMax);
-  return at(name);
+  await unpackLayer(archive, dir, signal);
+  await fillBlocks(dir, below, files, bytesMax);
+  return dir;
 }
 
 /** Every file with what is known of it, and its content. */
@@ -110,6 +114,24 @@ test("a chain comes back, each from what is below it", async () => {
   const two = await unpacked(third.archive, "two", [one, at("0")]);
   assert.equal(await described(two, "file kept"), await described(at("2"), "file kept"));
   assert.equal(await described(one, "file sub/file"), await described(at("1"), "file sub/file"));
+});
+
+test("where blocks cannot be shared they are copied: on a disk that does not, and from one disk to another", async () => {
+  await layers(
+    `${large} file; ${large} holes; truncate -s 6M holes`,
+    `${changed("file", 5)}; ${changed("holes", 6_000_000)}; touch -d 2001-02-03T04:05:06.123456789 file`,
+  );
+  const { archive } = await stored(1);
+  const [plain, to] = ["plain", "to"].map((name) => join(folder.path, name)) as [string, string];
+  await run(["cp", "-a", at("0"), plain]);
+  for (const below of [plain, at("0")]) {
+    mkdirSync(to);
+    await unpackInto(to, archive, [below]);
+    assert.equal(await described(to, "file holes"), await described(at("1"), "file holes"));
+    assert.ok(statSync(join(to, "holes")).blocks * 512 < 5 * MiB, "what was a hole is one");
+    rmSync(to, { recursive: true });
+  }
+  rmSync(plain, { recursive: true });
 });
 
 test("what is another file, small, mostly changed, mostly holes, or gives rights, is stored whole", async () => {
