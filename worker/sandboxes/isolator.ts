@@ -75,7 +75,7 @@ export class Isolator {
     try {
       host.groups?.prepare(sandboxId, this.#limitsOf(spec));
       const monitor = await until(() => monitorFor(host.podmanRunDir, containerId), look);
-      // The kernel has whoever moves the first of several processes wait for milliseconds, and this one need not wait for anything.
+      // The first of several moves between groups takes the kernel milliseconds. Nobody waits for this one.
       const moved = monitor && host.groups?.share(sandboxId, [monitor]);
       const first = monitor && (await until(() => beginningUnder(monitor) ?? madeIn(host, containerId), look));
       const begun = first ? this.#begin(first, spec) : undefined;
