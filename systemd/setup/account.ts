@@ -32,7 +32,9 @@ export function serviceAccounts(config: Config, administrator: Administrator): S
 async function create(user: string, part: PartName, administrator: Administrator): Promise<void> {
   const identity = ["--system", "--user-group", "--comment", comments[part]];
   const home = part === "worker" ? `/var/lib/${user}/home` : "/nonexistent";
-  await administrator.run(`create the user ${user}`, ["useradd", ...identity, "--home-dir", home, "--no-create-home", "--shell", "/usr/sbin/nologin", user]);
+  const useradd = ["useradd", ...identity, "--home-dir", home, "--no-create-home", "--shell", "/usr/sbin/nologin", user];
+  // Ended halfway, it leaves a user whose group is not there, and whose number the next group gets.
+  await administrator.run(`create the user ${user}`, useradd, { always: true });
 }
 
 /** The accounts, which exist after the step `serviceAccounts`. @throws {StartFailure} if one has the rights of root or of another part. */

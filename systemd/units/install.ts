@@ -141,8 +141,7 @@ function declared(kind: DeclarationKind): Task[] {
 }
 
 async function start(systemctl: (...args: string[]) => Promise<unknown>, { say }: Progress): Promise<void> {
-  const log = (...options: string[]): Promise<string> =>
-    run(["journalctl", "--unit=sandgate-setup.service", "--output=cat", "--no-pager", ...options]).catch(() => "");
+  const log = (...options: string[]): Promise<string> => run(["journalctl", "-t", "sandgate-setup", "--output=cat", "--no-pager", ...options]).catch(() => "");
   const failed = async (error: unknown): Promise<never> => {
     throw new StartFailure(`The machine could not be prepared: ${messageOf(error)}\n${await log("--lines=15")}`);
   };

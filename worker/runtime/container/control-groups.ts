@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { arch } from "node:process";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { type Controller, distinctFolders, type GroupFolders, groupFoldersOf } from "../../../shared/util/control-groups.ts";
+import { until } from "../../../shared/waiting.ts";
 import { hostUserId, monitorOf, pidNamespaceOf, threadsOf, userOf } from "../process/proc.ts";
 import { programFailure, run } from "../process/run.ts";
 import { type GroupLimits, GroupV1, GroupV2, type SandboxGroup } from "./groups.ts";
@@ -30,6 +31,8 @@ interface Members extends FirstProcess {
 }
 
 const moveTimeoutMs = 10_000;
+const closeMsMax = 3_000;
+const closePollMs = 20;
 const probed: GroupLimits = { cpus: 1, memoryMiB: 64, processes: 64 };
 
 export class ControlGroups {
@@ -99,14 +102,29 @@ export class ControlGroups {
   /** Removes the groups of sandboxes that are gone, as soon as all of their processes are. */
   sweep(): void {
     for (const [name, { initPid, pidNamespace }] of this.#first) if (pidNamespaceOf(initPid) !== pidNamespace) this.#first.delete(name);
-    for (const dir of this.#distinct()) for (const name of foldersIn(dir)) if (!this.#first.has(name) && !this.#ahead.has(name)) removeIfEmpty(join(dir, name));
+    for (const [dir, name] of this.#left()) removeIfEmpty(join(dir, name));
   }
 
   /** Removes what it can, for the end of this worker. */
-  close(): void {
-    this.#first.clear();
-    this.sweep();
+  async close(): Promise<void> {
+    this.#ahead.clear();
+    const areGone = (): boolean => {
+      this.sweep();
+      return this.#left().length === 0;
+    };
+    // A sandbox's monitor outlives it for a moment, since it has Podman clean up.
+    await until(areGone, { timeoutMs: closeMsMax, pollMs: closePollMs });
     for (const dir of this.#distinct()) removeIfEmpty(dir);
+  }
+
+  /** The folders of sandboxes that are gone. */
+  #left(): [dir: string, name: string][] {
+    const isGone = (name: string): boolean => !this.#first.has(name) && !this.#ahead.has(name);
+    return this.#distinct().flatMap((dir) =>
+      foldersIn(dir)
+        .filter(isGone)
+        .map((name): [string, string] => [dir, name]),
+    );
   }
 
   /** A worker that was killed may have left sandboxes frozen. */

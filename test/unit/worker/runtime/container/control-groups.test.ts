@@ -32,8 +32,8 @@ if (!options.skip) await offerControlGroups(root, administrator);
 const groups = options.skip ? undefined : (ControlGroups.open(workerId) ?? assert.fail("no groups"));
 atEnd(async () => {
   for (const child of children) child.kill("SIGKILL");
-  await until("the groups are gone", () => {
-    groups?.close();
+  await until("the groups are gone", async () => {
+    await groups?.close();
     return foldersOf().every((folder) => !existsSync(folder));
   });
   await removeControlGroups(root, administrator);
