@@ -167,14 +167,16 @@ function limits(host: Host, config: Pick<Config, "sandboxNofile" | "sandboxPidsM
   const { limits, controlGroups, nofileMax, nprocShared } = host;
   const byPodman = groupMaker(host, spec.isolation) === undefined;
   const bytes = spec.memoryMiB * 1024 ** 2;
+  const resources = {
+    ...(limits.memory && byPodman ? { memory: { limit: bytes, swap: bytes } } : {}),
+    ...(limits.cpu && byPodman ? { cpu: { period: cpuPeriodMicros, quota: Math.round(spec.cpus * cpuPeriodMicros) } } : {}),
+    ...(limits.pids && byPodman ? { pids: { limit: config.sandboxPidsMax } } : {}),
+  };
   return {
     // On cgroup v1, it has no groups without root.
     ...(!byPodman && controlGroups === "v2" ? { cgroups_mode: "disabled" as const } : {}),
-    resource_limits: {
-      ...(limits.memory && byPodman ? { memory: { limit: bytes, swap: bytes } } : {}),
-      ...(limits.cpu && byPodman ? { cpu: { period: cpuPeriodMicros, quota: Math.round(spec.cpus * cpuPeriodMicros) } } : {}),
-      ...(limits.pids && byPodman ? { pids: { limit: config.sandboxPidsMax } } : {}),
-    },
+    // If there are any, Podman looks at all that the kernel can limit.
+    ...(Object.keys(resources).length > 0 ? { resource_limits: resources } : {}),
     r_limits: [
       limit("core", 0),
       limit("nofile", Math.min(config.sandboxNofile, nofileMax)),
