@@ -38,8 +38,11 @@ import {
 
 /** Longer than any call may take: a worker may send one answer to a question so long after it. */
 const answerWithin = "2h";
-/** The same for gateways, which answer within seconds: for so long the server keeps the reply subject of each message to them. */
-const gatewayAnswerWithin = "1m";
+/**
+ * The same for gateways. For so long the server keeps the reply subject of each message to them that has one and is not answered, as those
+ * are that tell of entries, and once there are thousands, it looks through all of them for each further message.
+ */
+const gatewayAnswerWithin = "10s";
 
 /** The account of gateways, of the storage, and of what workers say and hear. */
 export const mainAccount = "SANDGATE";
