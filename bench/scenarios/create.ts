@@ -119,6 +119,7 @@ export async function createCommand(installation: Installation, { id, containerI
   const { agent } = installation;
   const [inspected] = JSON.parse((await agent.run(["podman", "inspect", containerId])).stdout) as [Inspected];
   const { OCIRuntime, OCIConfigPath, BoundingCaps, Config, HostConfig } = inspected;
+  const runtime = await installation.plainRuntime(OCIRuntime);
   const { linux } = JSON.parse((await agent.run(["cat", OCIConfigPath])).stdout) as { linux: { sysctl?: Record<string, string> } };
   const each = (flag: string, values: readonly string[]): string[] => values.flatMap((value) => [flag, value]);
   const pairs = (flag: string, values: Readonly<Record<string, string>>, between = "="): string[] =>
@@ -127,19 +128,7 @@ export async function createCommand(installation: Installation, { id, containerI
       Object.entries(values).map(([key, value]) => `${key}${between}${value}`),
     );
   return [
-    ...[
-      "podman",
-      "run",
-      "--detach",
-      "--pull",
-      "never",
-      "--runtime",
-      await installation.plainRuntime(OCIRuntime),
-      "--name",
-      name,
-      "--hostname",
-      Config.Hostname,
-    ],
+    ...["podman", "run", "--detach", "--pull", "never", "--runtime", runtime, "--name", name, "--hostname", Config.Hostname],
     ...["--log-driver", "none", "--restart", "no", "--image-volume", "ignore", "--http-proxy=false", "--systemd", "false", "--no-healthcheck"],
     ...pairs("--label", { ...Config.Labels, "sandgate.sandbox": name }),
     // Without the folder in which the worker meets the sandbox's exec server: it goes with the sandbox.

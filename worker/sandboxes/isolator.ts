@@ -88,7 +88,7 @@ export class Isolator {
   }
 
   /** Begins what needs no more of a container than the namespaces of its first process. */
-  #begin(first: Pick<RuntimeNote, "pid" | "bundle">, spec: ContainerSpec): Begun {
+  #begin(first: RuntimeNote, spec: ContainerSpec): Begun {
     const { host, networks } = this.#parts;
     const { pid } = first;
     const bounded = { pid, network: spec.network, hasOwnIds: rootIdOf(pid) > 0, namespace: "new" } as const;

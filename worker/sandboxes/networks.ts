@@ -35,7 +35,7 @@ export class Networks {
   }
 
   /** Begins to attach the network of a container that is being made, if it gets one so. @throws {SandgateError} `internal_error` */
-  async begin(made: Pick<RuntimeNote, "pid" | "bundle">, spec: Networked): Promise<Attachment | undefined> {
+  async begin(made: RuntimeNote, spec: Networked): Promise<Attachment | undefined> {
     return isAttached(this.#parts.host, spec) ? attachNetwork(made) : undefined;
   }
 
