@@ -128,9 +128,16 @@ for (const [what, point, side] of [
     const [before, from] = [await ask(sandbox), await ownerOf(sandbox)];
     const [source, target] = from === there ? [two, one] : [one, two];
     const machine = side === "source" ? source : target;
+    const deaths = (): Promise<string> => machine.run("systemctl", "show", "--property=NRestarts", "sandgate-worker.service");
+    const former = await deaths();
     await machine.shell(`printf %s ${point} > ${faultFile}`);
-    await client.call(`/v1/admin/sandboxes/${sandbox}/move`, {}).catch(() => undefined);
-    await machine.shell(`rm -f ${faultFile}`);
+    const moving = client.call(`/v1/admin/sandboxes/${sandbox}/move`, {}).catch(() => undefined);
+    try {
+      await until("a worker has died", async () => (await deaths()) !== former, 60_000);
+    } finally {
+      await machine.shell(`rm -f ${faultFile}`);
+    }
+    await moving;
     await until("it runs again", async () => (await client.call<Told>(`/v1/sandboxes/${sandbox}`)).status === "running" && ask(sandbox), 120_000);
     await assertGoesOn(sandbox, before);
     await until("one program runs", async () => Number(await programs(one)) + Number(await programs(two)) === 1, 60_000);

@@ -33,8 +33,7 @@ export async function receive(context: WorkerContext, call: Request<"receive">):
     throw new SandgateError("invalid_request", "the sandbox is not the one that is moved");
   if (isolationOf(sandbox) === "strong" && !context.host.hasStrong) throw errors.noStrongWorker();
   refuseWhenFull(context);
-  if (context.sandboxes.knows(sandbox.id) || (await context.sandboxes.departures.isGiven(sandbox.id)))
-    throw new SandgateError("unavailable", "the worker still has an earlier copy of the sandbox; try again");
+  await context.sandboxes.exclusive(sandbox.id, () => moves.endEarlier(context, sandbox.id));
   await moves.receive(context, call, rootFrom(context, snapshot));
   return {};
 }
@@ -54,9 +53,7 @@ export async function release(context: WorkerContext, { sandbox_id }: Request<"r
   const { sandboxes } = context;
   await sandboxes.exclusive(sandbox_id, async () => {
     if (!(await sandboxes.departures.isGiven(sandbox_id))) throw new SandgateError("conflict", "the sandbox is still this worker's");
-    const sandbox = sandboxes.get(sandbox_id);
-    if (sandbox && isLeaving(sandbox.record)) await moves.letGo(context, sandbox);
-    else if (!sandbox) await sandboxes.departures.withdraw(sandbox_id);
+    await moves.endDeparture(context, sandbox_id);
   });
   return {};
 }

@@ -87,6 +87,29 @@ export async function letGo(context: WorkerContext, sandbox: LiveSandbox): Promi
   await dropSnapshot(context, record.move);
 }
 
+/** The source of a sandbox that another worker has removes its copy, if it still has one, and its entry, if the other one's is there. */
+export async function endDeparture(context: WorkerContext, id: string): Promise<void> {
+  const { sandboxes } = context;
+  const sandbox = sandboxes.get(id);
+  if (sandbox && isLeaving(sandbox.record)) await letGo(context, sandbox);
+  else if (!sandbox) await sandboxes.departures.withdraw(id);
+}
+
+/**
+ * Before a sandbox comes here, ends what an earlier move of it has left: its copy from before it went, which could not be removed
+ * then, or one that was received and never confirmed.
+ *
+ * @throws {SandgateError} `unavailable` while something of it is left
+ */
+export async function endEarlier(context: WorkerContext, id: string): Promise<void> {
+  const { sandboxes } = context;
+  if (await sandboxes.departures.isGiven(id)) await endDeparture(context, id);
+  const sandbox = sandboxes.get(id);
+  if (sandbox?.record.move && sandbox.record.status === "moving" && !isLeaving(sandbox.record)) await settleArrival(context, sandbox, sandbox.record.move);
+  if (sandboxes.knows(id) || (await sandboxes.departures.isGiven(id)))
+    throw new SandgateError("unavailable", "the worker still has an earlier copy of the sandbox; try again");
+}
+
 /** What cannot be removed now is removed like every snapshot of a call that is over. */
 async function dropSnapshot({ snapshots, replicator, reserve, collectLayers, log }: WorkerContext, move: SandboxMove | undefined): Promise<void> {
   const snapshot = move && snapshots.byAttempt(move.id);

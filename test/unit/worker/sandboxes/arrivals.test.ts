@@ -8,9 +8,10 @@ import { BucketWriter } from "../../../../shared/bus/kv.ts";
 import { bucketStream, buckets, entryKey, peers } from "../../../../shared/bus/subjects.ts";
 import { checker } from "../../../../shared/schemas/validate.ts";
 import { Claim } from "../../../../worker/claim.ts";
+import type { WorkerContext } from "../../../../worker/context.ts";
 import type { SandboxLifecycle } from "../../../../worker/sandboxes/lifecycle.ts";
-import { confirm } from "../../../../worker/sandboxes/moves.ts";
-import { Sandboxes } from "../../../../worker/sandboxes/registry.ts";
+import { confirm, endEarlier } from "../../../../worker/sandboxes/moves.ts";
+import { entryOf, Sandboxes } from "../../../../worker/sandboxes/registry.ts";
 import { StallWatch } from "../../../../worker/stall.ts";
 import { OwnEntries } from "../../../../worker/store/entries.ts";
 import { Store } from "../../../../worker/store/store.ts";
@@ -68,6 +69,25 @@ test("a sandbox that another worker has does not keep the directory from being b
   await sandboxes.synchronise();
   assert.equal((await entry("sb_2"))?.moved_to, "w3");
   assert.equal((await entry("sb_3"))?.status, "running");
+});
+
+test("a sandbox comes again when its copy from before is another worker's and removed, and not while that is open", async () => {
+  const ended = (): Promise<void> => endEarlier({ sandboxes } as WorkerContext, "sb_5");
+  const key = entryKey(workerId, "sb_5");
+  const gone: SandboxEntry = { ...entryOf(recordOf("sb_5")), worker_id: workerId, status: "moving", moved_to: "w3" };
+  await ended();
+  await gateway.put(key, gone);
+  await assert.rejects(ended(), { code: "unavailable", message: /earlier copy/ });
+  assert.equal((await gateway.read(key))?.moved_to, "w3", "by it gateways find the sandbox until its new worker has told of it");
+  await gateway.put(key, { ...gone, handed_over: true });
+  await ended();
+  assert.equal(await gateway.read(key), undefined);
+
+  // One that is this worker's is nobody else's to bring.
+  const { sandbox, recorded } = sandboxes.add({ ...recordOf("sb_5"), worker_id: workerId });
+  await recorded;
+  await assert.rejects(ended(), { code: "unavailable", message: /earlier copy/ });
+  await sandboxes.remove(sandbox);
 });
 
 test("a deletion that has begun is not told as refused when the directory has no room for the news, and is noted when it has", async () => {
