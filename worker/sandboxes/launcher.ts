@@ -38,6 +38,8 @@ export interface LaunchSpec extends ContainerSpec {
   readonly memoryImage?: number;
   /** Before this resolves nothing may run, as nobody would know of it later. */
   readonly known?: Promise<void>;
+  /** Called when its files are there, while its container is made; waited for before the end. */
+  readonly onFiles?: (root: RootSource) => Promise<void>;
 }
 
 /** A running container, and what its files were made from. */
@@ -206,7 +208,8 @@ export class Launcher {
     const { roots, log, oci } = this.#parts;
     const place = spec.memoryImage === undefined ? roots.place(spec, provided) : undefined;
     const making = step("sandbox.files", () => roots.make(spec, provided, bytesOf(spec)));
-    making.catch(() => {}); // Whoever needs them waits for them.
+    const noted = making.then(({ source }) => spec.onFiles?.(source));
+    noted.catch(() => {}); // Whoever needs them waits for them.
     try {
       const container = await (spec.memoryImage === undefined
         ? this.#run(spec, { ...(place ?? (await making)), base: provided.base }, Promise.all([making, spec.known]))
@@ -216,10 +219,11 @@ export class Launcher {
       inBackground(log, "the exec server of a sandbox could not be started", () => oci.prepare(container));
       const root = await making;
       provideWorkingDir(root, container);
+      await noted;
       return { container, root: root.source };
     } finally {
       // What is made of them is removed only when nothing is being made any more.
-      await making.catch(() => {});
+      await noted.catch(() => {});
     }
   }
 

@@ -63,7 +63,9 @@ export class SandboxLifecycle {
 
   async #start(sandbox: LiveSandbox, known: Promise<void>, waiting: Waiting | undefined): Promise<void> {
     const { record } = sandbox;
-    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known };
+    // What promises it writes this to the disk otherwise, when nothing else is left to do.
+    const onFiles = (root: RootSource): Promise<void> => known.then(() => this.#parts.sandboxes.noteFacts({ ...record, root }));
+    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known, onFiles };
     const { container, root, restored } = await this.#launchFrom(spec, record, waiting);
     sandbox.container = container;
     if (record.memory_from && isCopy(container)) this.#parts.onCopied(sandbox, container, record.memory_from.image);

@@ -123,7 +123,7 @@ export class Roots {
     await mkdir(rootsFolder(storage), { recursive: true, mode: 0o700 });
     if (copied) {
       await storage.copy(copied, root.dir);
-      await storage.limit(root.dir, bytes + startBytes);
+      await limitForStart(storage, root.dir, bytes);
     } else await storage.make(root.dir, bytes);
     const { over: _over, ...found } = below;
     const options = { lowers, scratch, isNew: !copied };
@@ -153,7 +153,7 @@ export class Roots {
     const root = this.#rootOf(sandboxId);
     // It may have had other ids, under an earlier process that was killed.
     await this.unmount(sandboxId);
-    if (existsSync(root.dir)) await this.#storageOf(sandboxId).limit(root.dir, bytes + startBytes);
+    if (existsSync(root.dir)) await limitForStart(this.#storageOf(sandboxId), root.dir, bytes);
     return { ...(await this.#mount(owner, root, { lowers: this.#lowers(source, image), scratch: this.#parts.scratch })), source };
   }
 
@@ -275,6 +275,13 @@ export class Roots {
 }
 
 const rootIn = (storage: FileStorage, sandboxId: string): Root => ({ dir: join(rootsFolder(storage), sandboxId) });
+
+/** Limits a folder whose container is yet to start, which a full one could not. To set a limit takes longer than to copy the files. */
+async function limitForStart(storage: FileStorage, dir: string, bytes: number): Promise<void> {
+  const taken = storage.sharing(dir)?.bytes;
+  const hasRoom = taken !== undefined && taken + startBytes <= bytes;
+  await storage.limit(dir, hasRoom ? bytes : bytes + startBytes);
+}
 
 /** What remains below a sandbox whose own files began as the topmost layer. */
 function withoutTop(source: RootSource, top: Layer): RootSource {

@@ -60,9 +60,12 @@ async function shareFiles(
   await context.layers.adopt(wanted.layerId, async (layer) => {
     const unfinished = temporaryNames(sandbox);
     const copied = await new SubvolumeDriver(standstillOf(context, sandbox, wanted), volume).capture(container, layer, wanted.consistency);
-    await volume.limit(layer, Number.MAX_SAFE_INTEGER);
     const left = [...new Set([...unfinished, ...temporaryNames(sandbox)])];
-    if (left.length > 0) await volume.change(layer, (dir) => removeByPrefix(dir, left));
+    if (left.length > 0) {
+      // In a full one, even a removal would fail. All others keep their limit, which most sandboxes that are made of them have, too.
+      await volume.limit(layer, Number.MAX_SAFE_INTEGER);
+      await volume.change(layer, (dir) => removeByPrefix(dir, left));
+    }
     faultPoint("snapshot.copied");
     captured.resolve({ ...copied, sizeBytes: (await volume.use(layer))?.bytes ?? 0 });
   });
