@@ -18,6 +18,8 @@ const restorePoints: readonly (FaultPoint | HelperPoint)[] = [
   "ids.map.begun",
   "ids.map.done",
 ];
+/** Another limit than its source has: that one it would have already. */
+const other = { resources: { storage: 4 } };
 
 for (const [what, hit] of Object.entries(hits)) {
   const rig = await fixture(CrashRig.open("snap-crash-helper", {}, { helperProcess: true }));
@@ -25,7 +27,7 @@ for (const [what, hit] of Object.entries(hits)) {
     for (const point of restorePoints) {
       test(`at ${point} of a restore: the sandbox is whole or not there, the call can be repeated`, async () => {
         const key = { "idempotency-key": newId("request") };
-        const restore = () => rig.calls.restore(rig.kept.id, {}, key);
+        const restore = () => rig.calls.restore(rig.kept.id, other, key);
         const answer = await rig.meanwhile(point, restore, () => hit(rig));
         await rig.assertWhole(answer?.status === 201 ? [answer.body.id] : []);
         const { id } = expectOk(await restore(), 201);
