@@ -70,21 +70,25 @@ export class Isolator {
    */
   async isolateEarly(containerId: string, spec: ContainerSpec, base: BaseImage | undefined, signal: AbortSignal): Promise<Container> {
     const { host } = this.#parts;
-    const { sandboxId } = spec;
     const look = { pollMs: lookPollMs, timeoutMs: lookMsMax, signal };
-    try {
-      host.groups?.prepare(sandboxId, this.#limitsOf(spec));
-      const monitor = await until(() => monitorFor(host.podmanRunDir, containerId), look);
-      // The first of several moves between groups takes the kernel milliseconds. Nobody waits for this one.
-      const moved = monitor && host.groups?.share(sandboxId, [monitor]);
-      const first = monitor && (await until(() => beginningUnder(monitor) ?? madeIn(host, containerId), look));
-      const begun = first ? this.#begin(first, spec) : undefined;
-      const note = await until(() => madeIn(host, containerId), look);
-      await moved;
-      return await this.isolate({ containerId, ...(note && { made: { note, begun } }) }, spec, base);
-    } finally {
-      host.groups?.forget(sandboxId);
-    }
+    const monitor = await until(() => monitorFor(host.podmanRunDir, containerId), look);
+    // The first of several moves between groups takes the kernel milliseconds. Nobody waits for this one.
+    const moved = monitor && host.groups?.share(spec.sandboxId, [monitor]);
+    const first = monitor && (await until(() => beginningUnder(monitor) ?? madeIn(host, containerId), look));
+    const begun = first ? this.#begin(first, spec) : undefined;
+    const note = await until(() => madeIn(host, containerId), look);
+    await moved;
+    return this.isolate({ containerId, ...(note && { made: { note, begun } }) }, spec, base);
+  }
+
+  /** Makes ahead what `isolateEarly` has to make before it looks for the container. */
+  prepare(spec: ContainerSpec): void {
+    this.#parts.host.groups?.prepare(spec.sandboxId, this.#limitsOf(spec));
+  }
+
+  /** Ends that. */
+  forget({ sandboxId }: ContainerSpec): void {
+    this.#parts.host.groups?.forget(sandboxId);
   }
 
   /** Begins what needs no more of a container than the namespaces of its first process. */

@@ -1,4 +1,5 @@
 /** Starts the containers of sandboxes, and containers without files, which become sandboxes later. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseImage } from "../../shared/bus/entries.ts";
 import type { Config } from "../../shared/config.ts";
 import { faultPoint } from "../../shared/faults.ts";
@@ -237,16 +238,22 @@ export class Launcher {
     const { host, filter, podman, isolator } = this.#parts;
     const isCrun = host.runtime === "crun" && spec.isolation === "standard";
     const over = new AbortController();
+    // Podman is told first.
+    const prepared = nextTurn().then(() => (isCrun ? isolator.prepare(spec) : undefined));
     let early: Promise<Container> | undefined;
     const onCreated = async (id: string): Promise<void> => {
       faultPoint("create.noted");
       await ready;
       if (ready) faultPoint("create.mounted");
       if (!isCrun) return;
-      early = isolator.isolateEarly(id, spec, at.base, over.signal);
+      early = nextTurn().then(async () => {
+        await prepared;
+        return isolator.isolateEarly(id, spec, at.base, over.signal);
+      });
       early.catch(() => {}); // It is of no interest when Podman fails.
     };
-    ready?.catch(() => {}); // It is waited for only once Podman has noted the container.
+    // They are waited for only once Podman has noted, or started, the container.
+    for (const each of [ready, prepared]) each?.catch(() => {});
     try {
       const containerId = await step("container.start", () => podman.run(spec, filesOf(at), onCreated));
       faultPoint("create.started");
@@ -254,6 +261,8 @@ export class Launcher {
       return await (early ?? isolator.isolate({ containerId }, spec, at.base));
     } finally {
       over.abort();
+      await prepared.catch(() => {});
+      isolator.forget(spec);
     }
   }
 
