@@ -215,7 +215,9 @@ export class Moves {
       // With its worker, the sandbox was given up.
       if (await claims.isGone(to)) await sandboxes.change(entry, (now) => ({ ...now, handed_over: true }));
       else if (workers.has(to)) await this.#confirm(from, workers.worker(to), call);
-    } else if (await claims.isGone(from)) await sandboxes.delete(entry);
+      else return;
+    }
+    if (await claims.isGone(from)) await sandboxes.delete(entry);
     else if (workers.has(from)) await workers.call(workers.worker(from), "release", call);
   }
 }

@@ -25,7 +25,9 @@ export function noteDurations(measured: ReadonlyMap<string, number>): void {
  */
 export function spread(paths: readonly string[], durations: Durations): string[] {
   const browsers = paths.filter((path) => path.includes("e2e/dashboard/"));
-  const installations = paths.filter((path) => !browsers.includes(path) && /\b(startStack|CrashRig|Machine)\b/.test(readFileSync(join(appDir, path), "utf8")));
+  const installations = paths.filter(
+    (path) => !browsers.includes(path) && /\b(startStack|CrashRig|MoveRig|Machine)\b/.test(readFileSync(join(appDir, path), "utf8")),
+  );
   const others = paths.filter((path) => !browsers.includes(path) && !installations.includes(path));
   const secondsOf = (path: string): number => durations[path] ?? 0;
   const placed = [browsers, installations, others]

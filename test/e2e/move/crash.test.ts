@@ -21,8 +21,6 @@ async function moveWhile(point: FaultPoint, signal: "SIGKILL" | "SIGSTOP", wante
   assert.equal((await api.execute(id, "cat /root/state")).stdout, `${text}\n`);
 }
 
-const nothing = async (): Promise<void> => {};
-
 for (const [point, wanted] of [
   ["move.left", "stays"],
   ["move.taken", "stays"],
@@ -32,7 +30,10 @@ for (const [point, wanted] of [
   ["move.confirmed", "moves"],
   ["move.ended", "moves"],
 ] as const)
-  test(`a worker that is killed at ${point}: the sandbox ${wanted}`, () => moveWhile(point, "SIGKILL", wanted, nothing));
+  test(`a worker that is killed at ${point}, and is started again: the sandbox ${wanted}`, () => moveWhile(point, "SIGKILL", wanted, () => rig.repair()));
+
+test("a worker that is killed at move.confirming, and comes back when the gateway waits for it no longer: the sandbox moves", () =>
+  moveWhile("move.confirming", "SIGKILL", "moves", async () => {}));
 
 for (const [point, wanted] of [
   ["move.taken", "stays"],
@@ -53,6 +54,7 @@ for (const [point, wanted] of [
     moveWhile(point, "SIGSTOP", wanted, async () => {
       await stack.nats.kill9();
       await stack.nats.start();
+      await rig.repair();
     }));
 
 test("afterwards it moves as before", async () => {
