@@ -1,6 +1,6 @@
 /**
- * Heartbeats: who is there, and who has gone. A peer that misses a beat is asked for: the bus knows at once that nobody is
- * there any more, so that who is gone is known as gone within three seconds. So is one on another machine that says nothing,
+ * Heartbeats: who is there, and who has gone. A peer that misses a beat, or whose line breaks, is asked for: the bus knows at once
+ * that nobody is there any more, so that who is gone is known as gone within three seconds. So is one on another machine that says nothing,
  * because that machine may be cut off. On the same machine it may only be slow, like everything there that wants a CPU: after
  * three beats it gets no new work, and it is gone when it has been silent for longer than any load explains.
  */
@@ -33,6 +33,8 @@ interface Known {
   /** How often it was away from the bus; undefined until its first beat since this process was, which has ended everything itself. */
   outages: number | undefined;
   seenAtMs: number;
+  /** Whether it is asked for at the next check, whenever it was last heard. */
+  isDoubted: boolean;
   isAskedFor: boolean;
 }
 
@@ -106,6 +108,12 @@ export class PeerWatch {
     return known !== undefined && Date.now() - known.seenAtMs > silentAfterMs;
   }
 
+  /** Has a peer that may have ended, because a connection to it has, asked for before it misses a beat. */
+  doubt(peer: string): void {
+    const known = this.#peers.get(peer);
+    if (known) known.isDoubted = true;
+  }
+
   /** Calls back once for each peer that is new, or back after a silence. */
   onCome(listener: (presence: Presence) => void): void {
     this.#come.add(listener);
@@ -167,7 +175,7 @@ export class PeerWatch {
     const known = this.#peers.get(presence.peer);
     const isNew = known === undefined;
     if (isNew && this.#isReplaced(presence)) return;
-    this.#peers.set(presence.peer, { presence, outages: presence.outages, seenAtMs: Date.now(), isAskedFor: false });
+    this.#peers.set(presence.peer, { presence, outages: presence.outages, seenAtMs: Date.now(), isDoubted: false, isAskedFor: false });
     if (known?.outages !== undefined && known.outages !== presence.outages) this.#break(presence.peer);
     if (!isNew) return;
     this.#version++;
@@ -202,13 +210,14 @@ export class PeerWatch {
     for (const [peer, known] of [...this.#peers]) {
       const isElsewhere = known.presence.host !== undefined && known.presence.host !== this.#host;
       if (now - known.seenAtMs > (isElsewhere ? elsewhereGoneAfterMs : goneAfterMs)) this.#drop(peer);
-      else if (now - known.seenAtMs > askAfterMs && !known.isAskedFor) void this.#askFor(peer, known);
+      else if ((known.isDoubted || now - known.seenAtMs > askAfterMs) && !known.isAskedFor) void this.#askFor(peer, known);
     }
   }
 
   /** Only that nobody is there says anything: a peer that answers beats again as well. */
   async #askFor(peer: string, known: Known): Promise<void> {
     known.isAskedFor = true;
+    known.isDoubted = false;
     try {
       await ask(this.#bus, "alive", peer, {});
     } catch (error) {

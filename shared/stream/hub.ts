@@ -60,7 +60,10 @@ export class StreamHub {
     this.lines = new Lines(
       {
         heard: (from, streamId, message) => this.#dispatch(streamId, message, from),
-        broken: (line, untaken) => this.#goOnWithout(line, untaken),
+        broken: (line, untaken) => {
+          this.#goOnWithout(line, untaken);
+          peers.doubt(line.peer);
+        },
       },
       log,
     );

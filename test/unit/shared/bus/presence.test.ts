@@ -68,6 +68,19 @@ test("of those that fall silent, one that is not connected or on another machine
   await until("the last end", () => gone.length > 2);
 });
 
+test("of peers that are in doubt, one that is not connected is gone before it misses a beat, and one that is stays", async () => {
+  const { peers } = await nats.member();
+  const other = await nats.connect();
+  const gone: string[] = [];
+  peers.onGone((peer) => gone.push(peer));
+  other.connection.subscribe(callSubject("alive", "connected"), { callback: () => {} });
+  for (const peer of ["mute", "doubted", "connected"]) other.publish(subjects.presence(peer), encodeJson({ peer, host: hostname() }));
+  await until("all", () => ["mute", "doubted", "connected"].every((peer) => peers.has(peer)));
+  for (const peer of ["doubted", "connected", "unknown"]) peers.doubt(peer);
+  await until("two ends", () => gone.length >= 2);
+  assert.deepEqual(gone.slice(0, 2), ["doubted", "mute"]);
+});
+
 test("a peer that is connected and says nothing is silent, not gone, until it was silent for long", async () => {
   const { peers } = await nats.member();
   const other = await nats.connect();

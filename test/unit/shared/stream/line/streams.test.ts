@@ -157,6 +157,21 @@ for (const way of ["socket", "tls"] as const) {
     forged[Symbol.dispose]();
   });
 
+  test(`${way}: a process that ends together with its line is gone before one that only misses its beats`, async () => {
+    using folder = temporaryFolder("streams");
+    const [from, other] = await Promise.all([nats.member(), nats.member()]);
+    await until("the other", () => from.peers.has(other.peers.peer));
+    const to = await nats.member();
+    await until("the two to know each other", () => from.peers.has(to.peers.peer) && to.peers.has(from.peers.peer));
+    using proxy = await ways[way](from, to, folder);
+    const gone: string[] = [];
+    from.peers.onGone((peer) => gone.push(peer));
+    await Promise.all([other, to].map(({ bus }) => bus.connection.close()));
+    proxy.cut();
+    await until("both ends", () => gone.length >= 2);
+    assert.deepEqual(gone, [to.peers.peer, other.peers.peer]);
+  });
+
   test(`${way}: a line that is replaced loses nothing`, async () => {
     using pair = await joined(way);
     const bytes = randomBytes(2 * KiB * KiB);
