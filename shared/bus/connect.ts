@@ -16,6 +16,8 @@ export interface BusAccess {
   readonly ca?: string;
   /** Where replies to this part arrive. */
   readonly inbox?: string;
+  /** Where those of gateways do, if elsewhere. */
+  readonly gatewayReplies?: string;
   /** What goes in front of everything that is asked of the storage. */
   readonly storePrefix?: string;
 }
@@ -90,7 +92,8 @@ const withCa = ({ natsCa }: Settings): BusAccess => (natsCa ? { ca: natsCa } : {
 /** A gateway's. @param peer its process. */
 export function gatewayAccess(config: Settings, peer: string): BusAccess {
   const [nkey] = seedsOf(config);
-  return { ...withCa(config), ...(nkey ? { nkey } : {}), inbox: subjects.inbox(nkey ? gatewayInbox(publicNkey(nkey)) : peer) };
+  const identity = nkey ? gatewayInbox(publicNkey(nkey)) : peer;
+  return { ...withCa(config), ...(nkey ? { nkey } : {}), inbox: subjects.inbox(identity), gatewayReplies: subjects.gatewayReplies(identity) };
 }
 
 /** A worker's: one to talk, one for the storage. Without nkeys both are as the URL says, and nothing bounds them. */

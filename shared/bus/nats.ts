@@ -1,5 +1,5 @@
 /** The connection to NATS. */
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { createInbox, type Msg, type NatsConnection, type RequestOptions } from "@nats-io/transport-node";
 import { SandgateError, type WireError } from "../errors.ts";
 import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
@@ -8,7 +8,7 @@ import { pause } from "../waiting.ts";
 import { type BusAccess, hostsOf, openConnection } from "./connect.ts";
 import { busLost, inTime, unanswered } from "./failures.ts";
 import { decodeJson, encodeJson } from "./messages.ts";
-import { subjects } from "./subjects.ts";
+import { isToGateway, subjects } from "./subjects.ts";
 import { traced, traceOf } from "./trace-headers.ts";
 
 type Reply = { ok: true; data: unknown } | { ok: false; error: WireError };
@@ -35,6 +35,7 @@ export class Bus {
   readonly connection: NatsConnection;
   /** See `BusAccess`; empty for who may ask the storage anything. */
   readonly storePrefix: string;
+  readonly #gatewayReplies: string | undefined;
   readonly #log: Logger;
   readonly #lost = new Set<Listener>();
   readonly #restored = new Set<Listener>();
@@ -43,9 +44,10 @@ export class Bus {
   /** What was told last. */
   #isUsable = true;
 
-  private constructor(connection: NatsConnection, log: Logger, storePrefix: string) {
+  private constructor(connection: NatsConnection, log: Logger, { storePrefix = "", gatewayReplies }: BusAccess) {
     this.connection = connection;
     this.storePrefix = storePrefix;
+    this.#gatewayReplies = gatewayReplies;
     this.#log = log;
     inBackground(log, "the state of the message bus is not watched any more", () => this.#watch());
   }
@@ -59,7 +61,7 @@ export class Bus {
     const servers = hostsOf(url);
     const waiting = setInterval(() => log.warn({ servers }, "no NATS server answers; still trying"), patienceMs);
     try {
-      return new Bus(await openConnection(url, name, access), log, access.storePrefix ?? "");
+      return new Bus(await openConnection(url, name, access), log, access);
     } finally {
       clearInterval(waiting);
     }
@@ -152,13 +154,18 @@ export class Bus {
     const payload = encodeJson(body);
     this.refuseTooLarge("the request", payload);
     const timeout = 2 * timeoutMs + keptMs;
-    const headers = traced(currentTrace());
-    const request = (): Promise<Msg> => this.connection.request(subject, payload, { timeout, ...headers }).catch((error) => Promise.reject(unanswered(error)));
+    const options = { timeout, ...traced(currentTrace()), ...this.#replyTo(subject) };
+    const request = (): Promise<Msg> => this.connection.request(subject, payload, options).catch((error) => Promise.reject(unanswered(error)));
     const message = await this.whileConnected(() => inTime(request(), timeoutMs));
     if (isStored(message)) throw busLost();
     const reply = decodeJson(message.data) as Reply;
     if (!reply.ok) throw SandgateError.fromWire(reply.error);
     return reply.data;
+  }
+
+  /** Where the reply is to arrive, if not in the inbox. */
+  #replyTo(subject: string): Pick<RequestOptions, "noMux" | "reply"> {
+    return this.#gatewayReplies && isToGateway(subject) ? { noMux: true, reply: createInbox(this.#gatewayReplies) } : {};
   }
 
   /**
@@ -182,14 +189,14 @@ export class Bus {
   /** Answers calls on a subject; whatever the handler throws goes back as an error of the closed set. */
   serve(subject: string, handler: (body: unknown, subject: string) => Promise<unknown>): void {
     this.subscribe(subject, async (message) => {
-      const reply = await inTrace(traceOf(message), () => this.#replyTo(message, handler));
+      const reply = await inTrace(traceOf(message), () => this.#answerOf(message, handler));
       // Who asks names the subject of the answer: it must not be one on which this part's word counts more than its own.
       if (message.reply?.startsWith(inboxes)) this.publish(message.reply, reply);
     });
   }
 
   /** The handler's answer, or its error; an answer that is too large is an error as well. */
-  async #replyTo(message: Msg, handler: (body: unknown, subject: string) => Promise<unknown>): Promise<Uint8Array> {
+  async #answerOf(message: Msg, handler: (body: unknown, subject: string) => Promise<unknown>): Promise<Uint8Array> {
     try {
       const data = (await handler(decodeJson(message.data), message.subject)) ?? {};
       const reply = encodeJson({ ok: true, data } satisfies Reply);

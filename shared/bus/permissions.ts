@@ -38,11 +38,6 @@ import {
 
 /** Longer than any call may take: a worker may send one answer to a question so long after it. */
 const answerWithin = "2h";
-/**
- * The same for gateways. For so long the server keeps the reply subject of each message to them that has one and is not answered, as those
- * are that tell of entries, and once there are thousands, it looks through all of them for each further message.
- */
-const gatewayAnswerWithin = "10s";
 
 /** The account of gateways, of the storage, and of what workers say and hear. */
 export const mainAccount = "SANDGATE";
@@ -112,6 +107,13 @@ const formerGatewayInbox = peers.gateway("*");
 const anyWorker = peers.worker("*", "*");
 const anyGateway = peers.gateway("*");
 
+/**
+ * Where a gateway replies: to workers, which ask gateways alone, and to gateways. It hears what any gateway is asked, so it replies
+ * in another one's place no better for that. Whoever may respond to whatever has a reply subject (`allow_responses`) has the server
+ * remember that of each entry a watch brings, and look through all of them for each further message once there are thousands.
+ */
+const askers = [subjects.inbox(workerInbox("*")), subjects.gatewayReplies("*"), subjects.inbox(formerGatewayInbox)];
+
 /** What a gateway may say and hear. @param nkey of its machine */
 export function gatewayPermissions(nkey: string) {
   const named = verbsOf("gateway").filter(isNamed);
@@ -124,6 +126,7 @@ export function gatewayPermissions(nkey: string) {
         ...verbsOf("process").flatMap((verb) => [anyWorker, anyGateway].map((peer) => callSubject(verb, peer))),
         subjects.presence(anyGateway),
         subjects.stream(anyWorker, "*"),
+        ...askers.map((inbox) => `${inbox}.>`),
         accountStatistics,
         ...gatewayStorage(),
       ],
@@ -135,10 +138,9 @@ export function gatewayPermissions(nkey: string) {
         ...verbsOf("process").map((verb) => callSubject(verb, anyGateway)),
         subjects.presence(">"),
         subjects.stream(anyGateway, "*"),
-        ...[gatewayInbox(nkey), formerGatewayInbox].map((inbox) => `${subjects.inbox(inbox)}.>`),
+        ...[subjects.inbox(gatewayInbox(nkey)), subjects.gatewayReplies(gatewayInbox(nkey)), subjects.inbox(formerGatewayInbox)].map((inbox) => `${inbox}.>`),
       ],
     },
-    allow_responses: { max: 1, expires: gatewayAnswerWithin },
   };
 }
 

@@ -1,5 +1,5 @@
 /** Every NATS subject and bucket name. No other file spells one. */
-import { type Answerer, answererOf, type NamedVerb, type Verb } from "./contract/contract.ts";
+import { type Answerer, answererOf, type NamedVerb, type Verb, verbsOf } from "./contract/contract.ts";
 
 /** The name in the certificate of an owned server, which has no host name. */
 export const serverName = "sandgate-nats";
@@ -23,12 +23,16 @@ const callSubjects: Readonly<Record<Answerer, (name: string, verb: Verb | "*") =
   process: (peer, verb) => `sandgate.${verb}.${peer}`,
 };
 
+const toGateways = [`sandgate.${peers.gateway("")}`, ...verbsOf("process").map((verb) => callSubjects.process(peers.gateway(""), verb))];
+
 /** Under which name one process of a worker is called: its peer without the role. */
 export const processOfWorker = (peer: string): string => peer.slice(peer.indexOf(".") + 1);
 
 export const callSubject = (verb: Verb, name: string): string => callSubjects[answererOf(verb)](name, verb);
 /** The same for a verb that workers ask by name. @param workerId who asks, or a pattern */
 export const namedCallSubject = (verb: NamedVerb, name: string, workerId: string): string => `${callSubject(verb, name)}.${workerId}`;
+/** Whether it is a gateway that replies to what is asked on the subject. */
+export const isToGateway = (subject: string): boolean => toGateways.some((prefix) => subject.startsWith(prefix));
 /** All calls to one worker or gateway. */
 export const callsTo = (answerer: "worker" | "gateway", name: string): string => callSubjects[answerer](name, "*");
 
@@ -39,6 +43,8 @@ export const subjects = {
   presence: (peer: string) => `sandgate.presence.${peer}`,
   /** Where replies to one identity arrive: to a gateway, or to the worker of that id. */
   inbox: (identity: string) => `_INBOX.${identity}`,
+  /** Where gateways of one identity hear what gateways reply, which may say nothing where they hear workers. */
+  gatewayReplies: (identity: string) => `_INBOX.gateways.${identity}`,
 } as const;
 
 const presencePrefix = subjects.presence("");

@@ -88,6 +88,8 @@ export class HostileGateway extends Hostile {
   /** Connects with the credentials of the gateways of an installation. */
   static async open(natsUrl: string): Promise<HostileGateway> {
     const nkey = readFileSync(secretsOf({ paths: { secrets: secretsAt(natsUrl) } }).gateway, "utf8").trim();
-    return new HostileGateway(await connectBus(natsUrl, "hostile-gateway", { nkey, inbox: subjects.inbox(gatewayInbox(publicNkey(nkey))) }));
+    const identity = gatewayInbox(publicNkey(nkey));
+    const access = { nkey, inbox: subjects.inbox(identity), gatewayReplies: subjects.gatewayReplies(identity) };
+    return new HostileGateway(await connectBus(natsUrl, "hostile-gateway", access));
   }
 }

@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream";
 import { createUser } from "@nats-io/nkeys";
 import { ask } from "../../../shared/bus/calls.ts";
-import { verbsOf } from "../../../shared/bus/contract/contract.ts";
 import { openStorage } from "../../../shared/bus/jetstream.ts";
 import { openBucket } from "../../../shared/bus/kv.ts";
 import { encodeJson } from "../../../shared/bus/messages.ts";
@@ -38,8 +37,13 @@ const hostile = await fixture(HostileGateway.open(sharedStack().natsUrl));
 
 const worker = peers.worker("walls-worker", "process");
 const api = (call: string): string => `${storeCalls.prefix}.${call}`;
-/** Of gateways on another machine, of workers, and of root's commands. */
-const otherInboxes = [gatewayInbox(createUser().getPublicKey()), workerInbox("walls-worker"), "root.walls"].map(subjects.inbox);
+const otherGateway = gatewayInbox(createUser().getPublicKey());
+/** Of gateways on another machine, where they hear workers, and of root's commands. */
+const otherInboxes = [otherGateway, "root.walls"].map(subjects.inbox);
+/** Where others hear gateways alone. */
+const gatewayReplies = [subjects.inbox(workerInbox("walls-worker")), subjects.gatewayReplies(otherGateway)];
+
+const reply = JSON.stringify({ ok: true, data: {} });
 
 /** What is stored in the attacker's own right, to be sent elsewhere by the storage. */
 const bait = layerSubjects.record("walls-worker", "bait");
@@ -70,10 +74,27 @@ test("hears or answers the commands of a worker", async () => {
 });
 
 test("hears the replies to gateways of other machines, to workers or to root's commands, or replies in another's place", async () => {
-  for (const inbox of otherInboxes) {
-    for (const pattern of ["_INBOX.>", "_INBOX.*.>", "_R_.>", `${inbox}.>`]) assert.deepEqual(await hostile.overhears(pattern, tell(`${inbox}.reply`)), []);
-    assert.deepEqual(await arrives(`${inbox}.>`, () => hostile.says(`${inbox}.reply`, JSON.stringify({ ok: true, data: {} }))), []);
+  for (const inbox of [...otherInboxes, ...gatewayReplies]) {
+    for (const pattern of ["_INBOX.>", "_INBOX.*.>", "_INBOX.gateways.>", "_R_.>", `${inbox}.>`])
+      assert.deepEqual(await hostile.overhears(pattern, tell(`${inbox}.reply`)), []);
   }
+  for (const inbox of otherInboxes) assert.deepEqual(await arrives(`${inbox}.>`, () => hostile.says(`${inbox}.reply`, reply)), []);
+});
+
+test("is asked to reply where somebody else hears workers", async () => {
+  const asked = callSubject("usage", peers.gateway("walls-reply"));
+  hostile.bus.serve(asked, async () => ({}));
+  await hostile.flush();
+  const heard: string[] = [];
+  const listening = root.connection.subscribe("_INBOX.*.>", { callback: (_error, { subject }) => void (subject.endsWith(".asked") && heard.push(subject)) });
+  // Those that may be replied to are the control, and come last.
+  for (const inbox of [...otherInboxes, ...gatewayReplies]) root.connection.publish(asked, reply, { reply: `${inbox}.asked` });
+  await until("the last reply", () => heard.includes(`${gatewayReplies.at(-1)}.asked`));
+  listening.unsubscribe();
+  assert.deepEqual(
+    heard,
+    gatewayReplies.map((inbox) => `${inbox}.asked`),
+  );
 });
 
 /** Has the storage send what is stored on `bait` to a subject of the attacker's choice. */
@@ -184,11 +205,11 @@ test("control: it does what gateways do", async () => {
   const request = { request_id: "req_walls", account_id: "acct_walls", sandbox_id: "sb_walls" };
   await assert.rejects(ask(hostile.bus, "sessions", processOfWorker(present.peer), request), { code: "not_found" }, workerId);
   await ask(hostile.bus, "alive", present.peer, {});
-  // It answers, each question once.
-  const verb = verbsOf("gateway")[0] ?? assert.fail();
-  hostile.bus.serve(callSubject(verb, peers.gateway("walls-control")), async () => ({}));
+  // It asks gateways, and answers them.
+  const self = peers.gateway("walls-control");
+  hostile.bus.serve(callSubject("held", self), async () => ({ ids: ["r"] }));
   await hostile.flush();
-  assert.match((await root.connection.request(callSubject(verb, peers.gateway("walls-control")), encodeJson({}), { timeout: 5_000 })).string(), /"ok":true/);
+  assert.deepEqual(await ask(hostile.bus, "held", self, { ids: [] }), { ids: ["r"] });
   const kv = await openBucket(hostile.bus, buckets.pulse);
   const seen: string[] = [];
   const entries = await kv.watch({ key: "walls.*" });

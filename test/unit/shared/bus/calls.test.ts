@@ -5,11 +5,13 @@ import { answer, ask, askWithin, tell } from "../../../../shared/bus/calls.ts";
 import { contract, verbsOf } from "../../../../shared/bus/contract/contract.ts";
 import type { Declared } from "../../../../shared/bus/contract/declared.ts";
 import { NoResponder } from "../../../../shared/bus/failures.ts";
-import { callSubject, peers } from "../../../../shared/bus/subjects.ts";
+import { encodeJson } from "../../../../shared/bus/messages.ts";
+import { Bus } from "../../../../shared/bus/nats.ts";
+import { callSubject, peers, subjects } from "../../../../shared/bus/subjects.ts";
 import { currentTrace, inTrace, TraceContext } from "../../../../shared/util/trace-context.ts";
 import { pause } from "../../../../shared/waiting.ts";
 import { fixture } from "../../../helpers/fixture.ts";
-import { startNats } from "../../../helpers/nats.ts";
+import { quiet, startNats } from "../../../helpers/nats.ts";
 import { until } from "../../../helpers/until.ts";
 
 const nats = await fixture(startNats());
@@ -37,6 +39,39 @@ test("whoever is asked by the contract answers, and whoever is only told does no
   tell(caller, "return", gateway, { key: "k", count: 1 });
   await until("what it was told", () => told.length === 1);
   assert.deepEqual(told, [{ key: "k", count: 1 }]);
+});
+
+test("a gateway hears what gateways reply elsewhere than what workers do", async () => {
+  const asker = await Bus.connect(nats.url, "test", quiet, { inbox: subjects.inbox("UG"), gatewayReplies: subjects.gatewayReplies("UG") });
+  const heardAt: string[] = [];
+  const asked = [
+    callSubject("held", gateway),
+    callSubject("alive", gateway),
+    callSubject("sessions", "gateway"),
+    callSubject("alive", peers.worker("gateway", "p")),
+  ];
+  for (const subject of asked) {
+    server.connection.subscribe(subject, {
+      callback: (_error, { reply = "" }) => {
+        heardAt.push(reply.split(".").slice(1, 3).join("."));
+        server.connection.publish(reply, encodeJson({ ok: true, data: {} }));
+      },
+    });
+  }
+  await server.connection.flush();
+  for (const subject of asked) await asker.call(subject, {}, 5_000);
+  await asker.close();
+  assert.deepEqual(heardAt.slice(0, 2), ["gateways.UG", "gateways.UG"]);
+  assert.ok(
+    heardAt.slice(2).every((place) => place.startsWith("UG.")),
+    String(heardAt),
+  );
+});
+
+test("nobody is waited for whom a gateway asks and who is not there", async () => {
+  const asker = await Bus.connect(nats.url, "test", quiet, { gatewayReplies: subjects.gatewayReplies("UG") });
+  await assert.rejects(ask(asker, "held", peers.gateway("nobody"), { ids: [] }), (error) => error instanceof NoResponder);
+  await asker.close();
 });
 
 test("a request that is not as declared is an internal error, and its handler does not see it", async () => {

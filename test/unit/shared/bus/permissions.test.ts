@@ -137,11 +137,18 @@ test("it says nothing that is a worker's to say, and hears only the replies to i
   assert.ok(mayPublish(subjects.presence(peers.gateway("g"))) && !mayPublish(subjects.presence(peers.worker("w1", "p"))));
   assert.ok(mayPublish(subjects.stream(peers.worker("w1", "p"), "s")) && !mayPublish(subjects.stream(peers.gateway("g"), "s")));
   for (const inbox of ["UG", "UH", "worker.w1", peers.gateway("g"), "root.backup"]) {
-    assert.ok(!mayPublish(`${subjects.inbox(inbox)}.r.1`), inbox);
     // Gateways of versions before 0.2 have theirs by their own names.
     assert.equal(may(gateway.subscribe.allow, `${subjects.inbox(inbox)}.r.1`), ["UG", peers.gateway("g")].includes(inbox), inbox);
   }
-  assert.equal(gateway.allow_responses.max, 1);
+});
+
+test("it replies to workers, and to gateways where these hear no worker, and the server remembers nothing for that", () => {
+  for (const inbox of ["UG", "UH", "root.backup"]) assert.ok(!mayPublish(`${subjects.inbox(inbox)}.r.1`), inbox);
+  for (const inbox of ["worker.w1", peers.gateway("g")]) assert.ok(mayPublish(`${subjects.inbox(inbox)}.r.1`), inbox);
+  assert.ok(mayPublish(`${subjects.gatewayReplies("UH")}.1`));
+  for (const identity of ["UG", "UH"]) assert.equal(may(gateway.subscribe.allow, `${subjects.gatewayReplies(identity)}.1`), identity === "UG", identity);
+  // What is remembered is each entry of a watch, too.
+  assert.deepEqual(Object.keys(gateway), ["publish", "subscribe"]);
 });
 
 test("it writes entries of all buckets, the audit record and records of layers, but no layers", () => {
