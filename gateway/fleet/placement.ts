@@ -1,5 +1,5 @@
 /** Chooses the worker for a new sandbox. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { SnapshotEntry } from "../../shared/bus/entries.ts";
 import type { WorkerPresence } from "../../shared/bus/heartbeat.ts";
 import { processOfWorker } from "../../shared/bus/subjects.ts";
@@ -92,14 +92,14 @@ export function rankWorkers(workers: readonly PresentWorker[], wanted: Wanted, p
       const hasImage = wanted.image !== undefined && images.includes(wanted.image.key);
       const room = Math.max(bytes, 0) / (sandboxes + placed.sandboxes + 1) / (1 + load_per_cpu);
       const score = room * (hasImage ? localityFactor : 1) * (1 + aboutEqual * fractionOf(`${wanted.seed} ${one.worker.id}`));
-      return { one, order: [Number(hasImage && wanted.image?.isLocal), Number(!disk_full), Number(bytes >= wanted.memoryBytes), score] };
+      const rank = 4 * Number(hasImage && wanted.image?.isLocal) + 2 * Number(!disk_full) + Number(bytes >= wanted.memoryBytes);
+      return { one, rank, score };
     });
-  const compare = (a: readonly number[], b: readonly number[]): number => a.map((each, index) => (b[index] ?? 0) - each).find((each) => each !== 0) ?? 0;
-  return ranked.sort((a, b) => compare(a.order, b.order)).map(({ one }) => one);
+  return ranked.sort((a, b) => b.rank - a.rank || b.score - a.score).map(({ one }) => one);
 }
 
 /** A number from 0 to 1 that looks random. */
-const fractionOf = (text: string): number => createHash("sha256").update(text).digest().readUInt32BE() / 2 ** 32;
+const fractionOf = (text: string): number => Number.parseInt(hash("sha256", text).slice(0, 8), 16) / 2 ** 32;
 
 /** A snapshot, as far as the choice of a worker depends on it. */
 export interface Restorable extends Pick<SnapshotEntry, "worker_id"> {
