@@ -1,13 +1,14 @@
 /** Makes this machine's NATS server what the list of machines says. */
 import { existsSync } from "node:fs";
 import { pause } from "../../shared/waiting.ts";
+import { partEnvironment } from "../base/as-account.ts";
 import { type Instance, runsHere } from "../base/instance.ts";
 import { run, succeeds } from "../base/run.ts";
 import { isNats, type Member, readMembers, writeMembers } from "../fleet/members.ts";
 import { setupLock } from "../supervisor/alone.ts";
 import { secretsOf, workerIdOf } from "../supervisor/bus-identities.ts";
 import { waitForLock } from "../supervisor/lock.ts";
-import { natsEnvironment, writeConfiguration } from "../supervisor/nats.ts";
+import { writeConfiguration } from "../supervisor/nats.ts";
 import { environmentFile, give } from "../units/given.ts";
 
 const unit = "sandgate-nats.service";
@@ -66,5 +67,5 @@ export async function startServer(instance: Instance): Promise<void> {
 /** Gives its unit what it is started with. */
 export async function giveNats(instance: Instance): Promise<void> {
   const { serverKey, nodeKey } = secretsOf(instance);
-  await give("nats", { ...natsEnvironment(instance), SANDGATE_NATS_CONF: instance.paths.natsConf }, [serverKey, nodeKey].filter(existsSync));
+  await give("nats", { ...partEnvironment(instance, "nats"), SANDGATE_NATS_CONF: instance.paths.natsConf }, [serverKey, nodeKey].filter(existsSync));
 }

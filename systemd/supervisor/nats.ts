@@ -21,8 +21,6 @@ import { configurationOf } from "./nats-configuration.ts";
 import type { PartSpec } from "./part.ts";
 import { checkPortIsFree, freePort } from "./ports.ts";
 
-/** From this size on, the Go runtime of the server collects garbage more often, instead of letting the heap grow to twice what is in use. */
-const memoryTarget = { GOMEMLIMIT: "128MiB" };
 const startTimeoutMs = 60_000; // loading a large JetStream store takes long
 
 /** The settings with which a part connects to the bus. They contain no secret, only the name of its file. */
@@ -55,7 +53,7 @@ export async function configureNats(instance: Instance, workerIds: readonly stri
   const spec: PartSpec = {
     name: "nats",
     argv: natsCommand(instance),
-    env: natsEnvironment(instance),
+    env: partEnvironment(instance, "nats"),
     cwd: "/",
     parse: parseNatsLine,
     logFile: join(paths.logs, "nats.log"),
@@ -77,8 +75,6 @@ export function natsCommand({ accounts, paths }: Instance, conf = paths.natsConf
   // The server does not watch a pipe on standard input, so the kernel ends it with its supervisor.
   return asAccount(accounts.nats, ["setpriv", "--pdeathsig", "TERM", "--", ...serverCommand({ ...paths, natsConf: conf })]);
 }
-
-export const natsEnvironment = (instance: Instance): Record<string, string> => ({ ...partEnvironment(instance, "nats"), ...memoryTarget });
 
 /** Starts the server, and what watches its disk. */
 export const serverCommand = ({ app, nats, natsConf }: Pick<Paths, "app" | "nats" | "natsConf">): string[] => [

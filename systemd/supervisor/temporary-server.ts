@@ -4,11 +4,12 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { partEnvironment } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
 import type { Instance } from "../base/instance.ts";
 import { readIfThere, replaceFile } from "../base/write-file.ts";
 import { readableBy } from "./credentials.ts";
-import { natsCommand, natsEnvironment, natsUrlHere, waitForNats } from "./nats.ts";
+import { natsCommand, natsUrlHere, waitForNats } from "./nats.ts";
 import { configurationOf, serverKeyOf, type Wanted } from "./nats-configuration.ts";
 import { freePort } from "./ports.ts";
 
@@ -51,7 +52,7 @@ export class TemporaryServer implements AsyncDisposable {
     // Its own may be for root alone.
     await replaceFile(files.key, (await readIfThere(serverKeyOf(instance, wanted.place))) ?? "", ownership);
     const [file = "", ...args] = natsCommand(instance, files.conf);
-    const started = spawn(file, args, { cwd: "/", env: natsEnvironment(instance), stdio: ["ignore", "ignore", "pipe"] });
+    const started = spawn(file, args, { cwd: "/", env: partEnvironment(instance, "nats"), stdio: ["ignore", "ignore", "pipe"] });
     const server = new TemporaryServer(natsUrlHere(host, port), started, Object.values(files));
     try {
       await server.during(waitForNats(server, signal));
