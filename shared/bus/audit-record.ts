@@ -6,7 +6,7 @@ import { inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { retry, within } from "../waiting.ts";
 import { unless } from "./failures.ts";
-import { openStorage, refusedForRoom } from "./jetstream.ts";
+import { makingStream, openStorage, refusedForRoom } from "./jetstream.ts";
 import { asDefect, decodeJson, encodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import { auditBytesMax, auditEntriesPerCaller, auditSubjects } from "./subjects.ts";
@@ -189,5 +189,5 @@ async function makeStream(jsm: JetStreamManager, { days, bytesMax = auditBytesMa
     return;
   }
   const kept = { storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old, deny_delete: true, deny_purge: true };
-  await refusedForRoom(jsm.streams.add({ name, subjects: [all], ...kept, ...bounds }));
+  await makingStream(() => jsm.streams.add({ name, subjects: [all], ...kept, ...bounds }));
 }

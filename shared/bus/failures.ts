@@ -6,6 +6,8 @@ import { SandgateError } from "../errors.ts";
 /** Codes of JetStream: what a stream or a write was refused for. */
 const apiCodes = {
   noStream: 10_059,
+  /** Another stream has the subjects. */
+  subjectsTaken: 10_065,
   /** The server has less room than was asked for. */
   noRoom: 10_047,
   /** A write names another revision than the last. */

@@ -23,3 +23,9 @@ export async function refusedForRoom<T>(asked: Promise<T>): Promise<T> {
     throw new SandgateError("insufficient_storage", advice, { cause });
   });
 }
+
+/** Makes a stream. The server (2.9 at least) refuses one that another gateway makes at the same moment; asked once more, it finds that one there. */
+export async function makingStream<T>(make: () => Promise<T>): Promise<T> {
+  const asked = (): Promise<T> => refusedForRoom(make());
+  return asked().catch((error: unknown) => (isApiError(error, "subjectsTaken") ? asked() : Promise.reject(error)));
+}

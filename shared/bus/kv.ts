@@ -6,7 +6,7 @@ import { SandgateError } from "../errors.ts";
 import type { Check } from "../schemas/validate.ts";
 import { pause } from "../waiting.ts";
 import { isApiError } from "./failures.ts";
-import { openStorage, setBytesMax } from "./jetstream.ts";
+import { makingStream, openStorage, setBytesMax } from "./jetstream.ts";
 import { asDefect, decodeJson, encodeJson } from "./messages.ts";
 import type { Bus } from "./nats.ts";
 import { type Bucket, bucketBytesMax, bucketStream, bucketSubject } from "./subjects.ts";
@@ -26,7 +26,7 @@ export interface BucketOptions {
 export async function openBucket(bus: Bus, name: Bucket, { ttlMs }: BucketOptions = {}): Promise<Kv> {
   const { js, jsm } = await openStorage(bus);
   const options = { history: 1, storage: StorageType.File, max_bytes: bucketBytesMax[name], ...(ttlMs ? { ttl: ttlMs } : {}) };
-  await new Kvm(js).create(name, options);
+  await makingStream(() => new Kvm(js).create(name, options));
   await setBytesMax(jsm, (await jsm.streams.info(bucketStream(name))).config, bucketBytesMax[name]);
   // The library's declared type has less than the class that it returns.
   return (await new Kvm(js).open(name, { allow_direct: false })) as Kv;

@@ -4,7 +4,7 @@ import { DiscardPolicy, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import type { Logger } from "../util/log.ts";
 import { pause } from "../waiting.ts";
 import { unless } from "./failures.ts";
-import { openStorage, refusedForRoom, setBytesMax } from "./jetstream.ts";
+import { makingStream, openStorage, setBytesMax } from "./jetstream.ts";
 import type { Bus } from "./nats.ts";
 import { bucketStream, layerSubjects, workerBuckets } from "./subjects.ts";
 
@@ -27,7 +27,7 @@ export async function makeLayerStore(bus: Bus, bytesMax: number): Promise<void> 
   };
   await bus.whileConnected(async () => {
     const found = await jsm.streams.info(layerSubjects.stream).catch(unless("noStream"));
-    if (!found) await refusedForRoom(jsm.streams.add(config));
+    if (!found) await makingStream(() => jsm.streams.add(config));
     else await setBytesMax(jsm, found.config, bytesMax);
   });
 }

@@ -300,3 +300,12 @@ test("a listener that throws keeps neither the mirror nor the others from the ch
   for (const key of ["a", "b"]) await writing.put(key, account(key));
   await until("both changes", () => heard.join() === "a,b" && keysOf(held) === "a,b");
 });
+
+test("gateways that start at the same moment make the same buckets", async () => {
+  const gateways = await Promise.all(Array.from({ length: 8 }, () => nats.connect()));
+  const { streams } = await jetstreamManager((await nats.connect()).connection);
+  for (let round = 0; round < 30; round++) {
+    await Promise.all(Object.values(buckets).flatMap((name) => gateways.map((one) => openBucket(one, name))));
+    for (const name of Object.values(buckets)) await streams.delete(bucketStream(name));
+  }
+});
