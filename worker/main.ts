@@ -8,6 +8,7 @@ import { armFaults } from "../shared/faults.ts";
 import { errors } from "../shared/known-errors.ts";
 import { startTracing } from "../shared/tracing/start.ts";
 import { watchUncaught } from "../shared/util/background.ts";
+import { exitNow } from "../shared/util/libc.ts";
 import { createLogger } from "../shared/util/log.ts";
 import { ServiceManager } from "../shared/util/service-manager.ts";
 import { settleMemory } from "../shared/util/settle.ts";
@@ -85,7 +86,7 @@ async function main(): Promise<void> {
 async function layGround(): Promise<Ground> {
   const config = loadConfig();
   const log = createLogger("worker", config.logLevel);
-  watchUncaught(log, (code) => process.exit(code));
+  watchUncaught(log, exitNow);
   armFaults(config.testFault);
   const shutdown = new Shutdown(log);
   stopOnRequest(shutdown, (code) => process.exit(code));
@@ -106,7 +107,7 @@ async function layGround(): Promise<Ground> {
 function endWhenReplaced({ log }: Ground, claim: Claim): () => void {
   return claim.watch(log, ({ why, isForgotten }) => {
     log.fatal({ event: "claim_lost" }, why);
-    process.exit(isForgotten ? exitFailure : exitConfig);
+    exitNow(isForgotten ? exitFailure : exitConfig);
   });
 }
 
@@ -141,5 +142,5 @@ main().catch((error: unknown) => {
   const isFinal = error instanceof ConfigError || error instanceof HostUnfit || error instanceof ClaimRefused;
   if (isFinal) log.fatal({ event: "config" }, error.message);
   else log.fatal({ err: error, cause: error instanceof SandgateError ? error.cause : undefined }, "the worker could not start");
-  process.exit(isFinal ? exitConfig : exitFailure);
+  exitNow(isFinal ? exitConfig : exitFailure);
 });

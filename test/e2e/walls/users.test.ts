@@ -40,13 +40,14 @@ async function expectAllRefused(user: PartName, attempts: readonly string[], ...
   for (const attempt of attempts) expectRefused(outcomes[attempt], ...errors);
 }
 
-/** The parts and what they have started, with the text of a file of /proc. */
+/** The parts and what they have started, with the text of a file of /proc. What tests start as these users has the tests' environment. */
 function processes(file: string): { pid: number; text: string }[] {
   const uids = parts.map((part) => accounts[part].uid);
+  const isOfTests = (pid: number): boolean => readFileSync(`/proc/${pid}/environ`, "latin1").includes("TEST_STACK=");
   return readdirSync("/proc").flatMap((entry) => {
     try {
       const pid = Number(entry);
-      return pid && uids.includes(statSync(`/proc/${pid}`).uid) ? [{ pid, text: readFileSync(`/proc/${pid}/${file}`, "latin1") }] : [];
+      return pid && uids.includes(statSync(`/proc/${pid}`).uid) && !isOfTests(pid) ? [{ pid, text: readFileSync(`/proc/${pid}/${file}`, "latin1") }] : [];
     } catch {
       return []; // it has ended meanwhile
     }
