@@ -161,7 +161,8 @@ test("a client that goes on sending what the command does not take is cut off, a
   assert.equal(client.error?.code, "rate_limited");
   const back = await attach(api, id, { session_id: client.id });
   const accepted = back.started?.input_offset ?? 0;
-  assert.ok(accepted > MiB - 256 * 1024 && accepted <= inputBytesMax + pipeBytes, `${accepted}`);
+  // What was on its way when it was cut off is sent again by a client that wants to go on.
+  assert.ok(accepted > MiB / 4 && accepted <= inputBytesMax + pipeBytes, `${accepted}`);
   await end(back);
 });
 

@@ -74,8 +74,15 @@ test("of peers that are in doubt, one that is not connected is gone before it mi
   const gone: string[] = [];
   peers.onGone((peer) => gone.push(peer));
   other.connection.subscribe(callSubject("alive", "connected"), { callback: () => {} });
-  for (const peer of ["mute", "doubted", "connected"]) other.publish(subjects.presence(peer), encodeJson({ peer, host: hostname() }));
-  await until("all", () => ["mute", "doubted", "connected"].every((peer) => peers.has(peer)));
+  const beat = (): void => {
+    for (const peer of ["mute", "doubted", "connected"]) other.publish(subjects.presence(peer), encodeJson({ peer, host: hostname() }));
+  };
+  await until("all", () => {
+    const are = ["mute", "doubted", "connected"].every((peer) => peers.has(peer));
+    // On a busy machine, one may be gone again before the last has come.
+    if (!are) beat();
+    return are;
+  });
   for (const peer of ["doubted", "connected", "unknown"]) peers.doubt(peer);
   await until("two ends", () => gone.length >= 2);
   assert.deepEqual(gone.slice(0, 2), ["doubted", "mute"]);
