@@ -246,10 +246,7 @@ export class Launcher {
       await ready;
       if (ready) faultPoint("create.mounted");
       if (!isCrun) return;
-      early = nextTurn().then(async () => {
-        await prepared;
-        return isolator.isolateEarly(id, spec, at.base, over.signal);
-      });
+      early = Promise.all([prepared, nextTurn()]).then(() => isolator.isolateEarly(id, spec, at.base, over.signal));
       early.catch(() => {}); // It is of no interest when Podman fails.
     };
     // They are waited for only once Podman has noted, or started, the container.
