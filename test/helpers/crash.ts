@@ -76,17 +76,20 @@ export class CrashRig {
     rmSync(dirname(this.#faults), { recursive: true });
   }
 
-  /** Makes a call during which the worker dies at this point, then restarts the worker. */
-  async dyingAt(point: FaultPoint, call: () => Promise<{ readonly status: number }>): Promise<void> {
+  /** Makes a call during which the worker dies at this point, then restarts the worker. @returns the answer to the call */
+  async dyingAt<T>(point: FaultPoint, call: () => Promise<T>): Promise<T> {
     const { pid } = this.stack.worker;
     writeFileSync(this.#faults, point);
+    const called = call();
+    called.catch(() => {}); // It is waited for when the worker is back.
     try {
-      await Promise.all([call(), until(`the worker dies at ${point}`, () => !existsSync(`/proc/${pid}`))]);
+      await until(`the worker dies at ${point}`, () => !existsSync(`/proc/${pid}`));
     } finally {
       rmSync(this.#faults);
     }
     await this.stack.worker.start();
     await usable(this.api, this.source);
+    return called;
   }
 
   /**

@@ -63,9 +63,12 @@ export class SandboxLifecycle {
 
   async #start(sandbox: LiveSandbox, known: Promise<void>, waiting: Waiting | undefined): Promise<void> {
     const { record } = sandbox;
-    // What promises it writes this to the disk otherwise, when nothing else is left to do.
-    const onFiles = (root: RootSource): Promise<void> => known.then(() => this.#parts.sandboxes.noteFacts({ ...record, root }));
-    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known, onFiles };
+    const noteRoot = async (root: RootSource): Promise<void> => {
+      await known;
+      // What was promised before is made once more from what it was to be made from, should the worker die now.
+      if (!sandbox.record.acknowledged) await this.#parts.sandboxes.noteFacts({ ...record, root });
+    };
+    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known, onFiles: noteRoot };
     const { container, root, restored } = await this.#launchFrom(spec, record, waiting);
     sandbox.container = container;
     if (record.memory_from && isCopy(container)) this.#parts.onCopied(sandbox, container, record.memory_from.image);
