@@ -5,6 +5,7 @@ import type { CreateBody } from "../shared/schemas/sandboxes.ts";
 import { pause } from "../shared/waiting.ts";
 import { prefer } from "../systemd/supervisor/priority.ts";
 import { type Stack, startStack } from "../test/helpers/stack.ts";
+import { inContainerStore } from "../test/helpers/volume.ts";
 import { HttpClient } from "./http.ts";
 import { NamespaceAgent } from "./peers/client.ts";
 
@@ -40,11 +41,14 @@ export class Installation {
   readonly stack: Stack;
   readonly api: HttpClient;
   readonly agent: NamespaceAgent;
+  /** The command line of podman on the containers of sandboxes, which are apart from its others. */
+  readonly podman: readonly string[];
 
   private constructor(stack: Stack) {
     this.stack = stack;
     this.api = new HttpClient(stack.url, stack.apiKey);
     this.agent = new NamespaceAgent(stack.instance);
+    this.podman = ["podman", ...inContainerStore(stack.instance, stack.worker.spec.env.SANDGATE_WORKER_ID ?? "")];
   }
 
   /** @param settings beside those that all measurements have */
@@ -109,7 +113,7 @@ export class Installation {
 
   /** The OCI runtime with which Podman started the container. */
   async runtimeOf({ containerId }: Sandbox): Promise<string> {
-    return (await this.agent.run(["podman", "inspect", "--format", "{{.OCIRuntime}}", containerId])).stdout.trim();
+    return (await this.agent.run([...this.podman, "inspect", "--format", "{{.OCIRuntime}}", containerId])).stdout.trim();
   }
 
   /** The path of a copy of an OCI runtime, for comparison: it starts as it does without Sandgate, whose workers mount theirs read-only. */

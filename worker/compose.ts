@@ -24,12 +24,13 @@ import type { LogLimits } from "./log/execution-log.ts";
 import { type Container, runtimeOf } from "./runtime/container/container.ts";
 import { Copies } from "./runtime/container/copies.ts";
 import { OciRuntime } from "./runtime/container/oci.ts";
+import { OwnFiles } from "./runtime/container/own-files.ts";
 import { SeccompFilter } from "./runtime/container/seccomp-filter.ts";
 import { MeetingPlaces } from "./runtime/exec-server/meeting-places.ts";
 import { Reserve } from "./runtime/filesystem/reserve.ts";
 import type { Host } from "./runtime/host/host.ts";
 import { openIds } from "./runtime/ids/open.ts";
-import { Resolvers } from "./runtime/network/resolvers.ts";
+import { openContainerStore } from "./runtime/podman/container-store.ts";
 import { Podman } from "./runtime/podman/containers.ts";
 import { PodmanImages } from "./runtime/podman/images.ts";
 import { ImagePull } from "./runtime/podman/pull.ts";
@@ -142,17 +143,18 @@ export async function openRuntime(ground: Ground) {
   const oci = new OciRuntime(host, scratch, copies);
   const reserve = new Reserve([dataDir, config.storageDir], log);
   await reserve.fill();
-  const serviceFor = (isolation: Isolation): PodmanService => {
-    const service = new PodmanService(join(scratch, isolation, "podman"), runtimeOf(host, isolation));
-    shutdown.onStop(`podman's service for ${isolation} isolation`, () => service.close());
+  const store = openContainerStore(scratch, host.podmanRunDir);
+  const serviceFor = (what: Isolation | "images"): PodmanService => {
+    const service = new PodmanService(join(scratch, what, "podman"), what === "images" ? {} : { runtime: runtimeOf(host, what), store });
+    shutdown.onStop(`podman's service for ${what}`, () => service.close());
     return service;
   };
-  const services = { standard: serviceFor("standard"), strong: serviceFor("strong") };
+  const services = { standard: serviceFor("standard"), strong: serviceFor("strong"), images: serviceFor("images") };
   const meetings = new MeetingPlaces(join(scratch, "meeting"));
-  const resolvers = new Resolvers(join(scratch, "resolvers"));
+  const own = new OwnFiles(join(scratch, "own"));
   const filter = new SeccompFilter(host);
-  const podman = new Podman({ config, host, workerId, meetings, resolvers, filter, copies, services });
-  return { oci, podman, filter, meetings, resolvers, copies, imageStore: new PodmanImages(services.standard), reserve, urgent: new Urgent() };
+  const podman = new Podman({ config, host, workerId, meetings, own, filter, copies, store, services });
+  return { oci, podman, filter, meetings, own, copies, imageStore: new PodmanImages(services.images), reserve, urgent: new Urgent() };
 }
 
 /** Opens where the files of sandboxes lie, and the connection that it needs for that. */

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { until } from "../../shared/waiting.ts";
-import type { NamespaceAgent } from "./client.ts";
+import type { Installation } from "../installation.ts";
 
 const root = "http://podman/v4.0.0/libpod";
 /** Ends by itself when it has not been called for so long. */
@@ -19,9 +19,9 @@ export class PodmanApi {
     this.#ended = ended;
   }
 
-  static async start(agent: NamespaceAgent): Promise<PodmanApi> {
+  static async start({ agent, podman }: Pick<Installation, "agent" | "podman">): Promise<PodmanApi> {
     const socket = join(agent.scratchDir, "podman.sock");
-    const ended = agent.run(["podman", "system", "service", "--time", String(idleS), `unix://${socket}`]);
+    const ended = agent.run([...podman, "system", "service", "--time", String(idleS), `unix://${socket}`]);
     const api = new PodmanApi(socket, ended);
     const isUp = () =>
       api.#call("GET", "/_ping").then(

@@ -11,7 +11,7 @@ export async function concurrency(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
     const execute = (): Promise<number> => timed(() => installation.execute(sandbox.id, "true"));
-    const podman = async (): Promise<number> => (await installation.agent.run(["podman", "exec", sandbox.containerId, "true"])).ms;
+    const podman = async (): Promise<number> => (await installation.agent.run([...installation.podman, "exec", sandbox.containerId, "true"])).ms;
     const rows: Row[] = [];
     for (const clients of clientCounts) {
       const task = concurrencyTask(clients);

@@ -117,7 +117,7 @@ const networks: Readonly<Record<string, string>> = {
  */
 export async function createCommand(installation: Installation, { id, containerId }: Sandbox, name = containerName): Promise<string[]> {
   const { agent } = installation;
-  const [inspected] = JSON.parse((await agent.run(["podman", "inspect", containerId])).stdout) as [Inspected];
+  const [inspected] = JSON.parse((await agent.run([...installation.podman, "inspect", containerId])).stdout) as [Inspected];
   const { OCIRuntime, OCIConfigPath, BoundingCaps, Config, HostConfig } = inspected;
   const runtime = await installation.plainRuntime(OCIRuntime);
   const { linux } = JSON.parse((await agent.run(["cat", OCIConfigPath])).stdout) as { linux: { sysctl?: Record<string, string> } };

@@ -11,12 +11,13 @@ const turnMs = 100;
 export async function execute(setting: Setting): Promise<Row[]> {
   const { installation } = setting;
   return installation.withSandbox(async (sandbox) => {
-    const program = (name: string, path = name) => timing(`${name} exec`, () => installation.agent.time([path, "exec", sandbox.containerId, "true"]));
+    const program = (name: string, ...command: string[]) =>
+      timing(`${name} exec`, () => installation.agent.time([...command, "exec", sandbox.containerId, "true"]));
     const runtime = await installation.runtimeOf(sandbox);
-    const api = await PodmanApi.start(installation.agent);
+    const api = await PodmanApi.start(installation);
     const contenders = [
       timing(own, () => timed(() => installation.execute(sandbox.id, "true"))),
-      program("podman"),
+      program("podman", ...installation.podman),
       program(runtime, await installation.plainRuntime(runtime)),
       timing("podman's API over HTTP", () => timed(() => api.exec(sandbox.containerId, ["true"]))),
     ] as const;

@@ -43,7 +43,7 @@ async function many(setting: Setting, sandbox: Sandbox): Promise<Row[]> {
   const ours = timing(own, () =>
     timed(() => put(installation, sandbox, "path=/root/many&archive=tar", { source: createReadStream(archive), bytes: statSync(archive).size })),
   );
-  const peer = timing("podman cp", () => agent.time(["podman", "cp", `${folder}/.`, `${sandbox.containerId}:/root/many-podman`]));
+  const peer = timing("podman cp", () => agent.time([...installation.podman, "cp", `${folder}/.`, `${sandbox.containerId}:/root/many-podman`]));
   return compare(manyTask, [ours, peer], roundsOf(setting, "archives", { share: 0.5, warmUp: 1 }));
 }
 

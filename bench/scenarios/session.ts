@@ -32,7 +32,7 @@ async function starts(setting: Setting): Promise<Row[]> {
     const contenders = [
       timing(own, () => timed(async () => (await BenchSession.start(installation.stack, id, { command: "true", tty: true })).ended)),
       // podman exec -it needs a terminal, which script provides.
-      timing(podmanTerminal, () => installation.agent.time(["script", "-qec", `podman exec -it ${containerId} true`, "/dev/null"])),
+      timing(podmanTerminal, () => installation.agent.time(["script", "-qec", `${installation.podman.join(" ")} exec -it ${containerId} true`, "/dev/null"])),
     ] as const;
     return compare(startTask, contenders, roundsOf(setting, "session start", { share: 0.2, warmUp: 2, turnMs: 100 }));
   });
@@ -103,7 +103,9 @@ async function output(setting: Setting): Promise<Row[]> {
     };
     const contenders = [
       timing(own, () => timed(catAll)),
-      timing("podman exec", () => installation.agent.time(["sh", "-c", 'podman exec "$1" cat /root/bench-output | wc -c', "sh", containerId])),
+      timing("podman exec", () =>
+        installation.agent.time(["sh", "-c", '"$@" cat /root/bench-output | wc -c', "sh", ...installation.podman, "exec", containerId]),
+      ),
     ] as const;
     const rounds = roundsOf(setting, outputTask, { share: 0.45, warmUp: 1 });
     return compare(outputTask, contenders, rounds, (ms) => ({ value: outputBytes / MB / (percentile(ms, 0.5) / 1_000), unit: "MB/s" }));

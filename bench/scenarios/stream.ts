@@ -53,7 +53,7 @@ async function compareAll(setting: Setting, sandbox: Sandbox, distant: Readonly<
   const file = join(installation.agent.scratchDir, "file");
   await installation.agent.run(["sh", "-c", 'head -c "$1" /dev/urandom > "$2"', "sh", String(fileBytes), file]);
   const others = Object.entries(distant).map(([name, place]) => sandgate(name, ...place, file));
-  const contenders = [sandgate(own, installation, sandbox, file), ...others, podman(installation, sandbox, file)];
+  const contenders = [sandgate(own, installation, sandbox, file), ...others, podmanProgram(installation, sandbox, file)];
   const metrics = Object.keys(streamTasks) as Metric[];
   const { inARow: samples } = await takeTurns(contenders, roundsOf(setting, "stream", { share: 1, warmUp: 1 }), (taken) => areTight(taken, metrics));
   return metrics.flatMap((metric) => {
@@ -91,14 +91,14 @@ function sandgate(name: string, installation: Installation, sandbox: Sandbox, fi
   };
 }
 
-function podman({ agent }: Installation, { containerId }: Sandbox, file: string): Contender<Metric> {
+function podmanProgram({ agent, podman }: Installation, { containerId }: Sandbox, file: string): Contender<Metric> {
   return {
     name: "podman",
     measure: async () => {
-      const output = await agent.run(["sh", "-c", 'podman exec "$1" sh -c "$2" | wc -c', "sh", containerId, command]);
+      const output = await agent.run(["sh", "-c", '"$@" | wc -c', "sh", ...podman, "exec", containerId, "sh", "-c", command]);
       if (Number(output.stdout) !== outputBytes) throw new Error(`podman exec wrote ${output.stdout.trim()} bytes`);
-      const upload = await agent.run(["podman", "cp", file, `${containerId}:${fileInside}`]);
-      const download = await agent.run(["podman", "cp", `${containerId}:${fileInside}`, `${file}-podman`]);
+      const upload = await agent.run([...podman, "cp", file, `${containerId}:${fileInside}`]);
+      const download = await agent.run([...podman, "cp", `${containerId}:${fileInside}`, `${file}-podman`]);
       return { output: output.ms, upload: upload.ms, download: download.ms };
     },
   };

@@ -1,5 +1,5 @@
 /** What is mounted where (proc(5), /proc/PID/mountinfo). */
-import { readFileSync } from "node:fs";
+import { readFileSync, statfsSync } from "node:fs";
 
 export interface Mount {
   /** Major and minor number: the same for all mounts of one file system. */
@@ -33,3 +33,9 @@ export function parseMounts(mountinfo: string): Mount[] {
 
 /** The kernel writes spaces and the like as three octal digits. */
 const unescaped = (text: string): string => text.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+
+/** The type of file systems in memory (statfs(2), TMPFS_MAGIC). */
+export const inMemory = 0x01021994;
+
+/** Whether the files of a folder are in memory. @throws {Error} when it is not there */
+export const isInMemory = (dir: string): boolean => statfsSync(dir).type === inMemory;

@@ -3,6 +3,7 @@ import { existsSync, lstatSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { basename, dirname, join } from "node:path";
+import { isInMemory } from "../../shared/util/mounts.ts";
 import { until } from "../../shared/waiting.ts";
 import { asAccount } from "../base/as-account.ts";
 import { StartFailure } from "../base/failure.ts";
@@ -25,8 +26,10 @@ export function runtimeDirectory(account: Account, administrator: Administrator)
     provide: async () => {
       if (hasSystemd()) return linger(account, administrator);
       trustedPath(dirname(directory));
+      const isNew = !existsSync(directory);
       // Missing parent folders are created with mode 0755.
       await administrator.run(`create ${directory}`, ["install", "-d", "-m", "0700", "-o", account.name, directory]);
+      if (isNew && !isInMemory(directory)) await mountInMemory(account, administrator);
     },
   };
 }
@@ -46,6 +49,12 @@ export function instanceDirectory({ account, runtimeDir }: Instance): Step {
       if (lacksBus()) await run(asAccount(account, ["ln", "-s", sessionBusOf(account), bus]));
     },
   };
+}
+
+/** As the login manager does. Where nobody may mount, it stays on the disk, which makes containers slower to start. */
+async function mountInMemory(account: Account, administrator: Administrator): Promise<void> {
+  const [directory, options] = [runtimeBase(account), `mode=0700,uid=${account.uid},gid=${account.gid},size=10%,nosuid,nodev`];
+  await administrator.run(`keep ${directory} in memory`, ["mount", "-t", "tmpfs", "-o", options, "tmpfs", directory]).catch(() => {});
 }
 
 async function isReady(account: Account): Promise<boolean> {

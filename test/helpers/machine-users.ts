@@ -102,7 +102,9 @@ export async function forget(name: string): Promise<void> {
     for (const each of running) signalProcess(each, "SIGKILL");
     return running.length === 0;
   });
-  const mounts = parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).filter(({ point }) => point.startsWith(`${account.home}/`));
+  const mounts = parseMounts(readFileSync("/proc/self/mountinfo", "utf8")).filter(
+    ({ point }) => point.startsWith(`${account.home}/`) || point === runtimeBase(account),
+  );
   for (const { point } of mounts.reverse()) await run(["umount", "--lazy", point]);
   for (const group of await groupsOf(account)) await succeeds(["find", group, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]);
   for (const folder of [runtimeBase(account), account.home]) rmSync(folder, { recursive: true, force: true });

@@ -12,7 +12,7 @@ import { temporaryFolder } from "./folder.ts";
 import { testPort } from "./ports.ts";
 import { borrowDefaultImage, testInstance } from "./prepare.ts";
 import { until } from "./until.ts";
-import { freeVolume, unmountInPodman } from "./volume.ts";
+import { freeVolume, inContainerStore, unmountInPodman } from "./volume.ts";
 
 export const startMs = 120_000;
 
@@ -97,10 +97,15 @@ export class NpmStart implements AsyncDisposable {
     return run(inPodmanNamespace(this.instance, ["podman", ...args]), { env: accountEnvironment(this.instance), cwd: "/" });
   }
 
+  /** Runs podman on the containers of its worker. */
+  containerPodman(...args: string[]): Promise<string> {
+    return this.podman(...inContainerStore(this.instance, this.#workerId), ...args);
+  }
+
   /** The ids of its containers. */
   async containers(status?: string): Promise<string[]> {
     const filters = [`label=sandgate.worker=${this.#workerId}`, ...(status ? [`status=${status}`] : [])].flatMap((filter) => ["--filter", filter]);
-    return (await this.podman("ps", "--all", "--quiet", "--no-trunc", ...filters)).split("\n").filter(Boolean);
+    return (await this.containerPodman("ps", "--all", "--quiet", "--no-trunc", ...filters)).split("\n").filter(Boolean);
   }
 
   /** Ends everything and removes all that it has on disk, as when the machine is lost. */
@@ -111,7 +116,7 @@ export class NpmStart implements AsyncDisposable {
     const areGone = (): boolean => !parts.some(({ process }) => isRunning(process));
     await until("its parts are gone", areGone, startMs).catch(() => parts.forEach(({ process }) => signalProcess(process, "SIGKILL")));
     if (this.#workerId) {
-      for (const id of await this.containers()) await this.podman("rm", "--force", "--time", "0", id);
+      for (const id of await this.containers()) await this.containerPodman("rm", "--force", "--time", "0", id);
       await unmountInPodman(this.instance, this.#workerId);
     }
     await freeVolume(this.instance.paths);

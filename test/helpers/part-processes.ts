@@ -9,7 +9,7 @@ import type { Stack } from "./stack.ts";
 export function podmanService({ dataDir }: Stack): number | undefined {
   return processIds().find((pid) => {
     const [program = "", ...args] = commandLineOf(pid);
-    return /(^|\/)podman$/.test(program) && args.includes("service") && environmentOf(pid).some((entry) => entry.includes(dataDir));
+    return /(^|\/)podman$/.test(program) && args.includes("service") && args.includes("--root") && environmentOf(pid).some((entry) => entry.includes(dataDir));
   });
 }
 

@@ -17,7 +17,15 @@ import { testPort } from "./ports.ts";
 import { borrowImages, preparedExecServer, preparedImageId, testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
 import { until } from "./until.ts";
-import { TestVolume, unmountInPodman } from "./volume.ts";
+import { inContainerStore, TestVolume, unmountInPodman } from "./volume.ts";
+
+/** As Podman lists it. */
+interface ListedContainer {
+  readonly Id: string;
+  readonly State: string;
+  readonly Labels: Readonly<Record<string, string>>;
+  readonly Pid: number;
+}
 
 export interface StackOptions {
   readonly name: string;
@@ -90,19 +98,39 @@ export class Stack implements AsyncDisposable {
     return this.gateways[0] as TestProcess;
   }
 
-  /** Runs podman as the worker does; returns its standard output. */
+  /** Runs podman as the worker does, on its images; returns its standard output. */
   podman(...args: string[]): Promise<string> {
     return run(inPodmanNamespace(this.instance, ["podman", ...args]), { env: accountEnvironment(this.instance), cwd: "/" });
   }
 
+  /** The same on the containers of a worker. */
+  containerPodman(args: readonly string[], workerId = this.#workerIds[0] ?? ""): Promise<string> {
+    return this.podman(...inContainerStore(this.instance, workerId), ...args);
+  }
+
+  /** Removes the files of a sandbox of the first worker, which does not run. */
+  async removeFiles(sandboxId: string): Promise<void> {
+    const { SANDGATE_VOLUME_DIR: volume, SANDGATE_WORKER_ID: id = "", SANDGATE_DATA_DIR = "" } = this.worker.spec.env;
+    const dir = join(volume ? join(volume, id) : join(SANDGATE_DATA_DIR, "worker"), "roots", sandboxId);
+    const remove = 'umount --recursive --lazy --quiet "$1"/*; rm -r "$1"';
+    await run(inPodmanNamespace(this.instance, ["sh", "-c", remove, "sh", dir]), { env: accountEnvironment(this.instance), cwd: "/" });
+  }
+
   /** The containers of this stack's workers, all states; `pid` is that of its first program, 0 when it does not run. */
-  async containers(): Promise<{ id: string; sandboxId: string; running: boolean; pid: number }[]> {
-    const lists = await Promise.all(
-      this.#workerIds.map(async (id) =>
-        JSON.parse((await this.podman("ps", "--all", "--no-trunc", "--filter", `label=sandgate.worker=${id}`, "--format", "json")) || "[]"),
-      ),
-    );
-    return lists.flat().map(({ Id, State, Labels, Pid }) => ({ id: Id, sandboxId: Labels["sandgate.sandbox"], running: State === "running", pid: Pid }));
+  async containers(): Promise<{ id: string; sandboxId: string; workerId: string; running: boolean; pid: number }[]> {
+    const listed = async (workerId: string) => {
+      const list = ["ps", "--all", "--no-trunc", "--filter", `label=sandgate.worker=${workerId}`, "--format", "json"];
+      const lists = await Promise.all([this.podman(...list), this.containerPodman(list, workerId)]);
+      return lists.flatMap((list) => JSON.parse(list || "[]") as ListedContainer[]).map((one) => ({ ...one, workerId }));
+    };
+    const found = (await Promise.all(this.#workerIds.map(listed))).flat();
+    return found.map(({ Id, State, Labels, Pid, workerId }) => ({
+      id: Id,
+      sandboxId: Labels["sandgate.sandbox"] ?? "",
+      workerId,
+      running: State === "running",
+      pid: Pid,
+    }));
   }
 
   /** Resolves when a gateway says that calls can be carried out, and knows the workers and gateways that run now, not those before them. */
@@ -127,6 +155,7 @@ export class Stack implements AsyncDisposable {
     for (const id of this.#workerIds) await untilAbandonedEnd(id);
     const labels = this.#workerIds.flatMap((id) => [`sandgate.worker=${id}`, `sandgate.holder=${id}`]);
     for (const label of labels) await this.podman("rm", "--force", "--time", "0", "--filter", `label=${label}`);
+    for (const id of this.#workerIds) await this.containerPodman(["rm", "--all", "--force", "--time", "0"], id);
     for (const id of this.#workerIds) await unmountInPodman(this.instance, id);
     for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
     await until("nothing runs in the groups of its sandboxes", () => {

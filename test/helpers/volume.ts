@@ -12,9 +12,11 @@ import { helperCommand, relay, serveWorker } from "../../systemd/helper/connect.
 import { createAdministrator } from "../../systemd/setup/administrator.ts";
 import { prepareVolume } from "../../systemd/setup/volume.ts";
 import { volumeSettings } from "../../systemd/supervisor/node-parts.ts";
+
 import type { PartSpec } from "../../systemd/supervisor/part.ts";
 import { unmount } from "../../systemd/volume/unmount.ts";
 import { isVolume, type NoVolume, type Volume } from "../../systemd/volume/volume.ts";
+import { containerStoreIn, optionsFor } from "../../worker/runtime/podman/container-store.ts";
 import { until } from "./until.ts";
 
 const administrator = createAdministrator(new Terminal(process.stderr), new AbortController().signal);
@@ -126,6 +128,10 @@ export async function releaseVolume({ volume, volumeImage }: Paths): Promise<voi
   rmSync(volume, { recursive: true, force: true });
   await until(`the loop device of ${volumeImage} is free`, () => !loopFiles().some((file) => dirname(file) === dirname(volumeImage)));
 }
+
+/** What has podman work on the containers of a worker. */
+export const inContainerStore = ({ runtimeDir }: Pick<Instance, "runtimeDir">, workerId: string): string[] =>
+  optionsFor(containerStoreIn(join(runtimeDir, "sandgate", workerId)));
 
 /** Unmounts what a worker that has ended left mounted in Podman's namespace. */
 export async function unmountInPodman(instance: Instance, workerId: string): Promise<void> {

@@ -8,7 +8,7 @@ const settledMs = 90_000;
 
 /** Scripts that print a line for each thing. Names without ids, which differ each time, except of what is to be none. */
 const scripts = {
-  containers: `${asWorker} podman ps --all --format '{{.Names}}'`,
+  containers: `for store in /run/user/*/sg-*/sandgate/wk_*/containers; do ${asWorker} podman --root "$store" --storage-driver vfs ps --all --format '{{.Names}}'; done`,
   // Podman's service comes when it is needed, and goes by itself. Whoever looks is none of them.
   processes: `first=$(awk -F: '$1 == "sandgate" { print $2 }' /etc/subuid | head -n 1)
     ps -eo uid=,comm=,args= | awk -v own="$(id -u sandgate)" -v first="$first" '($1 == own || (first != "" && $1 >= first)) && !/podman system service|\\(sd-pam\\)/ { print ($1 == own ? "sandgate" : "a sandbox"), $2 }'`,

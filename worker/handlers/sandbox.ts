@@ -1,5 +1,6 @@
 /** The calls `create` and `delete`. */
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { ask } from "../../shared/bus/calls.ts";
 import type { Request } from "../../shared/bus/contract/contract.ts";
 import type { SandboxEntry } from "../../shared/bus/entries.ts";
@@ -53,8 +54,9 @@ async function begin(context: WorkerContext, call: Request<"create">, from: Made
   const ready = isReady ? await promiseReady(context, call, from, prepared) : undefined;
   if (ready) return { sandbox: ready, made: Promise.resolve() };
   const waiting = isReady ? undefined : prepared;
-  const { sandbox, recorded } = sandboxes.add({ ...recordOf(context, call, waiting?.id ?? newId("sandbox")), ...from });
-  const known = recorded.then(() => announce(context, sandbox, call));
+  const sandbox = sandboxes.begin({ ...recordOf(context, call, waiting?.id ?? newId("sandbox")), ...from });
+  // Podman is told first.
+  const known = nextTurn().then(() => announce(context, sandbox, call));
   // What runs in it is prepared meanwhile.
   const made = sandboxes.exclusive(sandbox.record.id, () => make(context, { sandbox, prepared: waiting }, call, known));
   const settled = made.catch(() => {});
@@ -75,7 +77,7 @@ async function begin(context: WorkerContext, call: Request<"create">, from: Made
 async function promiseReady(context: WorkerContext, call: Request<"create">, from: MadeFrom, prepared: Prepared): Promise<LiveSandbox | undefined> {
   const { sandboxes, lifecycle, stalls, log } = context;
   const { id } = prepared;
-  const sandbox = sandboxes.addReady({ ...recordOf(context, call, id), ...from });
+  const sandbox = sandboxes.begin({ ...recordOf(context, call, id), ...from });
   try {
     const sure = async (): Promise<void> => (stalls.suspect ? refuseAbandoned(context, call) : undefined);
     const start = (): Promise<boolean> => sandboxes.exclusive(id, () => lifecycle.startReady(sandbox, prepared, sure));
@@ -139,7 +141,7 @@ export async function remove(context: WorkerContext, call: Request<"delete">): P
   return {};
 }
 
-/** @param known when the sandbox is recorded and announced; if that fails, it is forgotten again */
+/** @param known when the sandbox is announced; if that fails, it is forgotten again */
 async function make(context: WorkerContext, { sandbox, prepared }: Making, call: Request<"create">, known: Promise<void>): Promise<void> {
   const { log, lifecycle, sandboxes, pool } = context;
   const { id, root } = sandbox.record;
@@ -154,7 +156,7 @@ async function make(context: WorkerContext, { sandbox, prepared }: Making, call:
     });
   } catch (thrown) {
     const error = SandgateError.from(thrown);
-    // What is being recorded and announced must not appear after it was removed.
+    // What is being announced must not appear after it was removed.
     const isKnown = await known.then(
       () => true,
       () => false,

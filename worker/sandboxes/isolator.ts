@@ -77,8 +77,8 @@ export class Isolator {
     const first = monitor && (await until(() => beginningUnder(monitor) ?? madeIn(host, containerId), look));
     const begun = first ? this.#begin(first, spec) : undefined;
     const note = await until(() => madeIn(host, containerId), look);
-    await moved;
-    return this.isolate({ containerId, ...(note && { made: { note, begun } }) }, spec, base);
+    const [container] = await Promise.all([this.isolate({ containerId, ...(note && { made: { note, begun } }) }, spec, base), moved]);
+    return container;
   }
 
   /** Makes ahead what `isolateEarly` has to make before it looks for the container. */

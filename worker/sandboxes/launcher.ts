@@ -41,6 +41,15 @@ export interface LaunchSpec extends ContainerSpec {
   readonly known?: Promise<void>;
   /** Called when its files are there, while its container is made; waited for before the end. */
   readonly onFiles?: (root: RootSource) => Promise<void>;
+  /** Called when its container has started, before all of it is done. */
+  readonly onStarted?: () => void;
+}
+
+/** How a container is started. */
+interface Start {
+  /** What must be there before. */
+  readonly ready?: Promise<unknown>;
+  readonly onStarted?: (() => void) | undefined;
 }
 
 /** A running container, and what its files were made from. */
@@ -184,6 +193,7 @@ export class Launcher {
       if (waiting.firstId !== (root.range === undefined ? 0 : firstIdOf(root.range))) throw new RootRefused("the files have other ids");
       const additionalGids = await step("container.root", () => enterRoot(host, waiting, root.stage));
       faultPoint("create.started");
+      spec.onStarted?.();
       await roots.limit(spec.sandboxId, bytesOf(spec));
       const container = inGroups(withFiles(waiting, provided.base, roots.writable(spec.sandboxId)), additionalGids);
       await oci.joinGroups(container);
@@ -213,7 +223,7 @@ export class Launcher {
     noted.catch(() => {}); // Whoever needs them waits for them.
     try {
       const container = await (spec.memoryImage === undefined
-        ? this.#run(spec, { ...(place ?? (await making)), base: provided.base }, Promise.all([making, spec.known]))
+        ? this.#run(spec, { ...(place ?? (await making)), base: provided.base }, { ready: Promise.all([making, spec.known]), onStarted: spec.onStarted })
         : this.#restore(spec.memoryImage, spec, await making));
       await roots.limit(spec.sandboxId, bytesOf(spec));
       // What starts the sandbox's commands comes only now that these have their limits. The first of them waits for it.
@@ -231,10 +241,8 @@ export class Launcher {
   /**
    * Starts a container and isolates it. Podman notes it while its files are made; with crun, most of the isolation is done while that
    * makes it and Podman notes that it was started.
-   *
-   * @param ready what must be there before it starts
    */
-  async #run(spec: ContainerSpec, at: ContainerPlace, ready?: Promise<unknown>): Promise<Container> {
+  async #run(spec: ContainerSpec, at: ContainerPlace, { ready, onStarted }: Start = {}): Promise<Container> {
     const { host, filter, podman, isolator } = this.#parts;
     const isCrun = host.runtime === "crun" && spec.isolation === "standard";
     const over = new AbortController();
@@ -254,6 +262,7 @@ export class Launcher {
     try {
       const containerId = await step("container.start", () => podman.run(spec, filesOf(at), onCreated));
       faultPoint("create.started");
+      onStarted?.();
       if (isCrun) filter.takeFrom(containerId);
       return await (early ?? isolator.isolate({ containerId }, spec, at.base));
     } finally {

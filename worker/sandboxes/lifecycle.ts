@@ -51,9 +51,9 @@ export class SandboxLifecycle {
   }
 
   /**
-   * Creates the container of a sandbox, and starts it once that is recorded. On failure nothing of the container is left.
+   * Creates the container of a sandbox, and starts it once that is announced. On failure nothing of the container is left.
    *
-   * @param known when it is recorded @param waiting a container that was started for it
+   * @param known when it is announced @param waiting a container that was started for it
    */
   async start(sandbox: LiveSandbox, known = Promise.resolve(), waiting?: Waiting): Promise<void> {
     const isFetched = sandbox.record.memory_from?.from !== undefined;
@@ -68,7 +68,14 @@ export class SandboxLifecycle {
       // What was promised before is made once more from what it was to be made from, should the worker die now.
       if (!sandbox.record.acknowledged) await this.#parts.sandboxes.noteFacts({ ...record, root });
     };
-    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known, onFiles: noteRoot };
+    let published: Promise<void> | undefined;
+    const onStarted = (): void => {
+      // Of a copy nobody is told yet, and what became of its memory is known at the end.
+      if (record.move || record.memory_from || sandbox.record.acknowledged) return;
+      published = this.#parts.sandboxes.announceStarted(sandbox);
+      published.catch(() => {}); // It is waited for at the end.
+    };
+    const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known, onFiles: noteRoot, onStarted };
     const { container, root, restored } = await this.#launchFrom(spec, record, waiting);
     sandbox.container = container;
     if (record.memory_from && isCopy(container)) this.#parts.onCopied(sandbox, container, record.memory_from.image);
@@ -76,7 +83,7 @@ export class SandboxLifecycle {
     if (record.move) return this.#parts.sandboxes.arrive(sandbox, changes);
     if (sandbox.record.acknowledged) return this.#parts.sandboxes.note(sandbox, "started", changes);
     try {
-      await this.#parts.sandboxes.promise(sandbox, "started", changes);
+      await this.#parts.sandboxes.promise(sandbox, "started", changes, published);
     } catch (error) {
       sandbox.container = undefined;
       await this.#parts.removal.discard(sandbox.record.id);
@@ -153,12 +160,17 @@ export class SandboxLifecycle {
     }
   }
 
-  /** Adopts the running container of a recorded sandbox, or starts it if it has stopped. */
-  async recover(sandbox: LiveSandbox, found: FoundContainer, isRunning: boolean): Promise<void> {
+  /**
+   * Adopts the running container of a recorded sandbox, or starts it if it has stopped. Without one, as after a restart of the machine,
+   * it is made again over the files of the sandbox.
+   *
+   * @throws also where these are gone
+   */
+  async recover(sandbox: LiveSandbox, found: FoundContainer | undefined, isRunning: boolean): Promise<void> {
     const { id, root } = sandbox.record;
     const spec = specOf(sandbox.record);
-    if (found.range !== undefined) this.#parts.ids.ranges?.claims.retake(id, found.range);
-    const started = isRunning ? found : await this.#startAgain(spec, found, root);
+    if (found?.range !== undefined) this.#parts.ids.ranges?.claims.retake(id, found.range);
+    const started = found && isRunning ? found : await this.#startAgain(spec, found, root);
     const { containerId } = started;
     sandbox.container = await this.#parts.isolator.ready(started, spec, isRunning ? "used" : "new", root?.base);
     const { container } = sandbox;
@@ -167,22 +179,22 @@ export class SandboxLifecycle {
     await this.#parts.sandboxes.note(sandbox, "recovered", { container_id: containerId });
   }
 
-  /** Starts a container that has stopped; one whose processes were copies, or that has other ids than it can or may have now, is replaced, with the same files. */
-  async #startAgain(
-    spec: ContainerSpec & Pick<LaunchSpec, "storageGB">,
-    { containerId, range }: FoundContainer,
-    source: RootSource | undefined,
-  ): Promise<Started> {
-    const wasCopy = this.#parts.copies.end(containerId);
-    const root = source && (await this.#parts.roots.mount(spec, source, bytesOf(spec)));
-    if (root && (root.range !== range || wasCopy)) {
-      return this.#parts.slots.run(async () => {
-        await this.#parts.podman.remove(containerId);
-        return { containerId: await this.#parts.podman.run(spec, filesOf({ ...root, base: root.source.base })) };
-      });
-    }
-    await this.#parts.slots.run(() => this.#parts.podman.start(containerId, spec));
-    return { containerId };
+  /**
+   * Starts a container that has stopped. One whose processes were copies, that has other ids than it can or may have now, or that a
+   * former version has made, is replaced, with the same files.
+   */
+  async #startAgain(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource | undefined): Promise<Started> {
+    const { copies, roots, slots, podman } = this.#parts;
+    const wasCopy = found && copies.end(found.containerId);
+    if (!found && !roots.has(spec.sandboxId)) throw new Error("its container and its files are gone");
+    const root = source && (await roots.mount(spec, source, bytesOf(spec)));
+    return slots.run(async () => {
+      const isToStay = found && (!root || (!wasCopy && root.range === found.range && !podman.isFormer(found.containerId)));
+      if (isToStay && (await podman.start(found.containerId, spec))) return { containerId: found.containerId };
+      if (!root) throw new Error("its container is gone");
+      if (found) await podman.remove(found.containerId);
+      return { containerId: await podman.run(spec, filesOf({ ...root, base: root.source.base })) };
+    });
   }
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */

@@ -42,9 +42,8 @@ async function settle(context: WorkerContext, sandbox: LiveSandbox, container: L
     // It starts when it is confirmed; of an attempt to do so, nobody was told.
     if (status === "moving" && memory_from) return await lifecycle.removeContainer(id);
     if (status === "error" && !container) return; // That was found before.
-    if (!container) throw new Error("its container is gone");
-    await lifecycle.recover(sandbox, container, container.running);
-    log.info({ event: "sandbox_adopted", sandbox: id, was_running: container.running }, "a sandbox was found again");
+    await lifecycle.recover(sandbox, container, container?.running ?? false);
+    log.info({ event: "sandbox_adopted", sandbox: id, was_running: container?.running ?? false }, "a sandbox was found again");
   } catch (error) {
     log.error({ err: error, event: "sandbox_lost", sandbox: id }, "a sandbox is lost");
     await sandboxes.note(sandbox, "lost", { error: lossOf(context) }).catch((err) => log.error({ err, sandbox: id }, "its loss could not be recorded"));
@@ -95,7 +94,12 @@ async function finishCreation({ sandboxes, lifecycle, log }: WorkerContext, sand
 
 async function removeStray(context: WorkerContext, container: ListedContainer): Promise<void> {
   context.log.warn({ event: "container_stray", container: container.containerId, sandbox: container.sandboxId }, "a container without a record is removed");
-  await context.podman.remove(container.containerId).catch((err) => context.log.error({ err, ...container }, "a stray container could not be removed"));
+  try {
+    await context.podman.remove(container.containerId);
+    if (container.sandboxId) await context.lifecycle.removeContainer(container.sandboxId);
+  } catch (err) {
+    context.log.error({ err, ...container }, "a stray container could not be removed");
+  }
 }
 
 /** Commands and uploads of the previous process have lost their client: removes what they left, and ends their log entries. */

@@ -126,8 +126,8 @@ export class Sandboxes {
     return { sandbox, recorded };
   }
 
-  /** Adds a sandbox that runs already. Nothing of it is left after a restart until it is promised. */
-  addReady(record: SandboxRecord): LiveSandbox {
+  /** Adds a sandbox that is being made. It is not recorded: nothing of it is left after a restart until it is acknowledged. */
+  begin(record: SandboxRecord): LiveSandbox {
     return this.#track(record);
   }
 
@@ -139,6 +139,11 @@ export class Sandboxes {
   /** Publishes a sandbox that is still being created to the directory. */
   announce(sandbox: LiveSandbox): Promise<void> {
     return this.#publish(sandbox.record);
+  }
+
+  /** Publishes ahead that a sandbox has started, which is promised next. If that fails, it is to be removed. */
+  announceStarted({ record }: LiveSandbox): Promise<void> {
+    return this.#publish({ ...record, status: stateAfter(record, "started") });
   }
 
   /** Does ahead a part of what makes a sandbox's promise durable. */
@@ -167,13 +172,14 @@ export class Sandboxes {
    * Applies the event that acknowledges a sandbox, which is kept from then on whatever happens. The directory is updated before
    * the disk: a worker that cannot reach the directory has acknowledged nothing, and if it dies in between, it drops the sandbox.
    *
+   * @param published when the directory has it, where that was begun before
    * @throws {SandgateError} `conflict`, `unavailable`; nothing was acknowledged then, and the sandbox is what it was: it can be tried again.
    */
-  async promise(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): Promise<void> {
+  async promise(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>, published?: Promise<void>): Promise<void> {
     const { record: former } = sandbox;
     this.#become(sandbox, event, changes);
     try {
-      await Promise.all([this.#publish(sandbox.record), this.#store.putFacts(sandbox.record)]);
+      await Promise.all([published ?? this.#publish(sandbox.record), this.#store.putFacts(sandbox.record)]);
       await this.acknowledge(sandbox);
     } catch (error) {
       sandbox.record = former;
@@ -246,8 +252,7 @@ export class Sandboxes {
   }
 
   #become(sandbox: LiveSandbox, event: SandboxEvent, changes: Partial<SandboxRecord>): void {
-    const status = nextSandboxState(sandbox.record.status, event);
-    if (!status) throw new SandgateError("conflict", `the sandbox is in state "${sandbox.record.status}", which does not allow this`);
+    const status = stateAfter(sandbox.record, event);
     const { error, ...rest } = sandbox.record;
     sandbox.record = { ...rest, ...(error && status !== "running" ? { error } : {}), ...changes, status };
   }
@@ -258,6 +263,13 @@ export class Sandboxes {
     this.departures.forget(record.id);
     return sandbox;
   }
+}
+
+/** @throws {SandgateError} `conflict` */
+function stateAfter({ status }: SandboxRecord, event: SandboxEvent): SandboxRecord["status"] {
+  const next = nextSandboxState(status, event);
+  if (!next) throw new SandgateError("conflict", `the sandbox is in state "${status}", which does not allow this`);
+  return next;
 }
 
 function unlessGivenAway(error: unknown): void {

@@ -4,9 +4,9 @@ import { faultPoint } from "../../shared/faults.ts";
 import { step } from "../../shared/tracing/spans.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { Semaphore } from "../../shared/util/mutex.ts";
+import type { OwnFiles } from "../runtime/container/own-files.ts";
 import type { MeetingPlaces } from "../runtime/exec-server/meeting-places.ts";
 import type { Host } from "../runtime/host/host.ts";
-import type { Resolvers } from "../runtime/network/resolvers.ts";
 import type { Podman } from "../runtime/podman/containers.ts";
 import { inSlot } from "../slots.ts";
 import type { Roots } from "./roots.ts";
@@ -21,7 +21,7 @@ interface Parts {
   readonly config: Config;
   readonly log: Logger;
   readonly meetings: MeetingPlaces;
-  readonly resolvers: Resolvers;
+  readonly own: OwnFiles;
 }
 
 export class Removal {
@@ -45,10 +45,10 @@ export class Removal {
   }
 
   async #remove(sandboxId: string): Promise<void> {
-    const { podman, meetings, resolvers, host, roots } = this.#parts;
+    const { podman, meetings, own, host, roots } = this.#parts;
     await step("container.remove", () => podman.removeOf(sandboxId));
-    meetings.remove(sandboxId);
-    resolvers.remove(sandboxId);
+    await meetings.remove(sandboxId);
+    await own.remove(sandboxId);
     faultPoint("remove.container");
     host.groups?.sweep();
     await step("files.remove", () => roots.remove(sandboxId));

@@ -157,6 +157,11 @@ export class Roots {
     return { ...(await this.#mount(owner, root, { lowers: this.#lowers(source, image), scratch: this.#parts.scratch })), source };
   }
 
+  /** Whether a sandbox has files here. */
+  has(sandboxId: string): boolean {
+    return existsSync(this.#rootOf(sandboxId).dir);
+  }
+
   /** The folder into which a sandbox writes, if it is one of ours. */
   writable(sandboxId: string): string | undefined {
     const dir = writableOf(this.#rootOf(sandboxId));

@@ -2,7 +2,7 @@
  * A second copy, in one file per sandbox, of the facts that only the worker's own records hold: environment variables, and
  * what a restored sandbox was made from, or is to start with. Everything else can be recovered from the directory.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { attempt } from "../../shared/util/attempt.ts";
@@ -34,6 +34,11 @@ export class Facts {
       throw error;
     }
     this.#written.set(id, text);
+  }
+
+  /** Whether there are any of a sandbox. */
+  has(id: string): boolean {
+    return existsSync(this.#fileOf(id));
   }
 
   /** Undefined where the file is damaged; without a file there are none. */

@@ -17,9 +17,10 @@ export async function rebuildRecords({ store, sandboxes, snapshots, log }: Parts
   const found = { sandboxes: 0, snapshots: 0 };
   for (const entry of await all(sandboxes)) {
     if (entry.moved_to !== undefined) continue; // Another worker has it.
+    if (entry.status === "creating" && !store.hasFactsOf(entry.id)) continue; // Nobody was told of it.
     const facts = store.factsOf(entry.id);
     if (!facts) log.error({ event: "facts_broken", sandbox: entry.id }, "a sandbox has lost its environment variables, and what it is started again from");
-    // A sandbox still being created may have been acknowledged.
+    // One that is still being created may have been acknowledged.
     await store.putSandbox({ ...entry, ...(facts ?? { env_vars: {} }), acknowledged: true });
     found.sandboxes++;
   }

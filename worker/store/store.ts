@@ -87,6 +87,10 @@ export class Store {
     return this.#facts.of(id);
   }
 
+  hasFactsOf(id: string): boolean {
+    return this.#facts.has(id);
+  }
+
   /** Removes what `putFacts` has stored for sandboxes that have no record. Before any is made, and once lost records are rebuilt. */
   removeStrayFacts(): void {
     this.#facts.retain(this.#sandboxes.getKeys());

@@ -4,11 +4,10 @@
  */
 import { readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { attempt } from "../../shared/util/attempt.ts";
+import { inMemory, isInMemory } from "../../shared/util/mounts.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import { isMemoryObject, type Mapping, mappingsOf, residentBytes, sizesOf, writableMounts } from "../runtime/process/proc-text.ts";
 
-/** The statfs type of tmpfs on Linux. */
-const tmpfsType = 0x01021994;
 const blockBytes = 512;
 /** Approximate kernel memory for each file of a memory file system, however small. */
 const inodeBytes = 1024;
@@ -80,7 +79,7 @@ class OpenFiles {
   #liesInMemory(path: string, dev: number): boolean {
     let known = this.#isTmpfs.get(dev);
     if (known === undefined) {
-      known = attempt(() => statfsSync(path).type === tmpfsType) ?? false;
+      known = attempt(() => isInMemory(path)) ?? false;
       this.#isTmpfs.set(dev, known);
     }
     return known;
@@ -127,7 +126,7 @@ function mountsOf(initPid: number): { memoryBytes: number; diskBytes: number; de
     const found = attempt(() => ({ file: statSync(path), system: statfsSync(path) }));
     if (!found) continue;
     const { file, system } = found;
-    const isMemory = system.type === tmpfsType;
+    const isMemory = system.type === inMemory;
     // A single file bind-mounted from the host, such as /etc/hosts.
     if (file.isFile()) held[isMemory ? "memoryBytes" : "diskBytes"] += file.blocks * blockBytes;
     else if (isMemory && file.isDirectory() && !held.devices.has(file.dev)) {

@@ -110,7 +110,10 @@ test("has its own image taken for the default one by giving it that name", async
     for (const image of ["default", defaultName, "localhost/sandgate/default"]) {
       const { id } = expectOk(await create(image), 201) as { id: string };
       const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-      assert.equal((await stack.podman("inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container?.id ?? "")).trim(), store.defaultId);
+      assert.equal(
+        (await stack.containerPodman(["inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container?.id ?? ""])).trim(),
+        store.defaultId,
+      );
       await api.delete(id);
     }
   } finally {

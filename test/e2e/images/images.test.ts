@@ -54,7 +54,7 @@ const find = async ({ id }: MadeImage): Promise<ImageInfo | undefined> => (await
 const remove = (id: string, query = "") => api.call("DELETE", `/v1/admin/images/${id}${query}`);
 const imageOf = async (sandbox: string): Promise<string> => {
   const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === sandbox);
-  return (await stack.podman("inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container?.id ?? "")).trim();
+  return (await stack.containerPodman(["inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container?.id ?? ""])).trim();
 };
 const manifestRequests = (from: number): string[] => registry.requests.slice(from).filter((request) => request.includes("/manifests/"));
 

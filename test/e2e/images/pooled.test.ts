@@ -147,7 +147,7 @@ test("an image with a user of its own gets a container that is made for it, and 
   assert.ok(!prepared.includes(again));
   await api.delete(again);
   const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-  assert.equal((await stack.podman("inspect", "--format", "{{.Config.User}}", container?.id ?? "")).trim(), "1000:1000");
+  assert.equal((await stack.containerPodman(["inspect", "--format", "{{.Config.User}}", container?.id ?? ""])).trim(), "1000:1000");
   await api.delete(id);
   await until("nothing is left of it", async () => !(await stack.containers()).some(({ sandboxId }) => sandboxId === id));
 });

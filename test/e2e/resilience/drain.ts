@@ -24,7 +24,7 @@ export function drainTests(stack: Stack): void {
     assertUnavailable(await answers(api.call("POST", "/v1/sandboxes/create", { image: "default" })));
     assert.equal((await fetch(`${stack.url}/readyz`)).status, 503);
     const [container] = await stack.containers();
-    await stack.podman("exec", container?.id ?? "", "touch", "/root/go");
+    await stack.containerPodman(["exec", container?.id ?? "", "touch", "/root/go"], container?.workerId);
     const rest: unknown[] = [];
     for await (const chunk of chunks) rest.push(chunk);
     assert.deepEqual(rest, [{ stdout: "done\n" }, { exit_code: 0 }]);

@@ -20,7 +20,9 @@ await until("both workers", async () => (await workers()).length === 2);
 /** The worker whose label a container carries. */
 async function workerIdOf(sandboxId: string): Promise<string> {
   const container = (await stack.containers()).find((item) => item.sandboxId === sandboxId);
-  return (await stack.podman("container", "inspect", "--format", '{{index .Config.Labels "sandgate.worker"}}', container?.id ?? "")).trim();
+  return (
+    await stack.containerPodman(["container", "inspect", "--format", '{{index .Config.Labels "sandgate.worker"}}', container?.id ?? ""], container?.workerId)
+  ).trim();
 }
 
 test("new sandboxes are spread over the workers", async () => {

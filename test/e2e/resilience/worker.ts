@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { attempt } from "../../../shared/util/attempt.ts";
 import { processIds } from "../../../shared/util/proc.ts";
 import { commandLineOf } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
@@ -36,12 +37,12 @@ export function workerTests(stack: Stack): void {
   /** Monitors that Podman started for containers that it does not know. */
   async function strays(): Promise<string[]> {
     const monitors = processIds().map(commandLineOf).filter(isMonitor);
-    const known = (await stack.podman("ps", "--all", "--quiet", "--no-trunc")).split("\n");
+    const known = (await stack.containers()).map(({ id }) => id);
     return monitors.filter((argv) => !known.some((id) => argv.includes(id))).map((argv) => argv.join(" "));
   }
 
   const isMonitor = ([program = "", ...args]: string[]): boolean =>
-    /(^|\/)conmon$/.test(program) && args.some((word) => word.startsWith(`${stack.instance.runtimeDir}/`));
+    /(^|\/)conmon$/.test(program) && args.some((word) => word.startsWith(`${stack.instance.runtimeDir}/sandgate/${stack.worker.spec.env.SANDGATE_WORKER_ID}/`));
 
   async function assertNoStrays(): Promise<void> {
     // Containers of other tests come and go between the two looks, so one moment without any is what counts.
@@ -164,7 +165,7 @@ export function workerTests(stack: Stack): void {
     const kill = async (delayMs: number): Promise<void> => {
       const pid = await until("the service runs", service);
       await sleep(delayMs);
-      process.kill(pid, "SIGKILL");
+      attempt(() => process.kill(pid, "SIGKILL")); // It may just have been killed for the call before.
     };
     // At different moments: while it creates, starts and removes containers.
     for (const delayMs of [0, 30, 60, 100, 150]) {
@@ -194,7 +195,7 @@ export function workerTests(stack: Stack): void {
   test("a container with this worker's label and no record is removed at the start", async () => {
     const id = await api.create();
     const container = await containerOf(id);
-    const { Config } = JSON.parse(await stack.podman("container", "inspect", container))[0];
+    const { Config } = JSON.parse(await stack.containerPodman(["container", "inspect", container]))[0];
     const worker = Config.Labels["sandgate.worker"];
     await stack.podman(
       "run",
@@ -219,11 +220,25 @@ export function workerTests(stack: Stack): void {
     await assertAgreement(stack, api);
   });
 
-  test("a container that was removed while the worker was down makes its sandbox an error, which can be deleted", async () => {
+  test("a container that was removed while the worker was down is made again over the files of its sandbox", async () => {
+    const id = await api.create();
+    await api.execute(id, "echo kept > /root/kept");
+    const container = await containerOf(id);
+    await stack.worker.kill9();
+    await stack.containerPodman(["rm", "--force", "--time", "0", container]);
+    await stack.worker.start();
+    await usable(api, id);
+    assert.equal((await api.execute(id, "cat /root/kept")).stdout, "kept\n");
+    await api.delete(id);
+    await assertAgreement(stack, api);
+  });
+
+  test("a container and files that were removed while the worker was down make their sandbox an error, which can be deleted", async () => {
     const id = await api.create();
     const container = await containerOf(id);
     await stack.worker.kill9();
-    await stack.podman("rm", "--force", "--time", "0", container);
+    await stack.containerPodman(["rm", "--force", "--time", "0", container]);
+    await stack.removeFiles(id);
     await stack.worker.start();
     await until("status error", async () => (await statusOf(id)) === "error");
     const execute = async (): Promise<number> => (await api.call("POST", `/v1/sandboxes/${id}/execute`, { command: "true" })).status;
@@ -233,11 +248,15 @@ export function workerTests(stack: Stack): void {
     assert.equal((await api.call("GET", `/v1/sandboxes/${id}`)).status, 404);
   });
 
-  test("a container that is removed behind the worker's back makes its sandbox an error, which can be deleted", async () => {
+  test("a container that is removed behind the worker's back is made again over the files of its sandbox", async () => {
     const id = await api.create();
-    await stack.podman("rm", "--force", "--time", "0", await containerOf(id));
-    await until("status error", async () => (await statusOf(id)) === "error");
-    assert.equal((await api.call("DELETE", `/v1/sandboxes/${id}/delete`)).status, 200);
+    await api.execute(id, "echo kept > /root/kept");
+    const container = await containerOf(id);
+    await stack.containerPodman(["rm", "--force", "--time", "0", container]);
+    await until("another container", async () => (await stack.containers()).some((one) => one.id !== container && one.running));
+    await usable(api, id);
+    assert.equal((await api.execute(id, "cat /root/kept")).stdout, "kept\n");
+    await api.delete(id);
   });
 
   for (const action of [["stop", "--time", "0"], ["kill"]]) {
@@ -245,7 +264,9 @@ export function workerTests(stack: Stack): void {
       const id = await api.create();
       const { marked, outcome } = await startMarked(api, id);
       // A worker that is quicker than podman has it running again before podman has cleaned up after it.
-      await stack.podman(...action, await containerOf(id)).catch((error: Error) => assert.match(error.message, /is running or paused, refusing to clean up/));
+      await stack
+        .containerPodman([...action, await containerOf(id)])
+        .catch((error: Error) => assert.match(error.message, /is running or paused, refusing to clean up/));
       const end = await outcome;
       if (end.kind === "broken" || end.last?.exit_code !== 137) assertExplicitEnd(end);
       await marked.gone();

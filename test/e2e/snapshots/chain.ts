@@ -74,7 +74,7 @@ export function chainTests(stack: Stack, depth: number): void {
     const files = await describeSandbox(api, sandbox.id);
     const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === sandbox.id) ?? assert.fail("it has a container");
     await stack.worker.kill9();
-    await stack.podman("stop", "--time", "0", container.id);
+    await stack.containerPodman(["stop", "--time", "0", container.id]);
     const mountsOf = () => hostState(stack.worker).mounts;
     await stack.worker.start();
     await stack.ready();

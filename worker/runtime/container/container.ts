@@ -15,12 +15,13 @@ import { run } from "../process/run.ts";
 import type { Copies } from "./copies.ts";
 import { meetingPlace, reaperPath } from "./first-process.ts";
 import { groupOfContainer, type SandboxGroup } from "./groups.ts";
+import { ownFiles } from "./own-files.ts";
 import { kernelOf, strongProcesses } from "./strong.ts";
 
 const stateTimeoutMs = 10_000;
 const endTimeoutMs = 10_000;
 const networkProgram = /(^|\/)(slirp4netns|pasta(\.\w+)?)$/;
-const ownFiles = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
+const theirs: readonly string[] = Object.values(ownFiles);
 
 /** The OCI runtime that runs a container. */
 export const runtimeOf = ({ runtime }: Pick<Host, "runtime">, isolation: Isolation): string => (isolation === "strong" ? strongRuntime : runtime);
@@ -124,7 +125,7 @@ export async function inspectContainer(
     process: bundle.process,
     group: groupOfContainer(containerId, state.pid),
     networkPids: network === "none" ? [] : networkPid === undefined ? networkPids(bundle, copied?.waiting.pid ?? state.pid) : [networkPid],
-    ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownFiles.includes(destination) ? [source] : [])),
+    ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && theirs.includes(destination) ? [source] : [])),
     hasReaper: mountAt(bundle, reaperPath) !== undefined,
     meetingPlace: mountAt(bundle, meetingPlace)?.source,
   };

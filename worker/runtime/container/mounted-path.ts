@@ -7,7 +7,7 @@ const passable = 0o711;
 /** What is in it, for everybody in the sandbox. */
 export const readable = 0o644;
 
-export abstract class MountedPath {
+export abstract class MountedPath<For = void> {
   readonly #dir: string;
 
   /** @param dir is made when it is needed */
@@ -21,9 +21,9 @@ export abstract class MountedPath {
   }
 
   /** Makes it for a container that starts. To be called before anything runs in the container. */
-  abstract make(sandboxId: string): void;
+  abstract make(sandboxId: string, what: For): void | Promise<void>;
 
-  remove(sandboxId: string): void {
+  remove(sandboxId: string): void | Promise<void> {
     rmSync(this.of(sandboxId), { recursive: true, force: true });
   }
 

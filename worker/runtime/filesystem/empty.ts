@@ -1,7 +1,8 @@
 /** The root of a container that has no files yet. */
-import { chownSync, mkdirSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { attempt } from "../../../shared/util/attempt.ts";
+import { isInMemory } from "../../../shared/util/mounts.ts";
 import { mountInMemory } from "./mounting.ts";
 
 /** Room for the places of what the OCI runtime mounts. */
@@ -19,9 +20,5 @@ export function mountEmpty(dir: string, owner: number): void {
   for (const path of [etc, ...Object.keys(files).map((name) => join(etc, name))]) chownSync(path, owner, owner);
 }
 
-/** TMPFS_MAGIC */
-const inMemory = 0x01021994;
-
 /** Whether such a root is mounted at a folder. */
-export const isEmptyRoot = (dir: string): boolean =>
-  attempt(() => statSync(dir).dev !== statSync(dirname(dir)).dev && statfsSync(dir).type === inMemory) ?? false;
+export const isEmptyRoot = (dir: string): boolean => attempt(() => statSync(dir).dev !== statSync(dirname(dir)).dev && isInMemory(dir)) ?? false;

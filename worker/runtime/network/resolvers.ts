@@ -1,27 +1,11 @@
-/**
- * Where a sandbox looks names up: its own /etc/resolv.conf, in memory, which it may change. Podman writes none for a container whose
- * network is attached from outside.
- */
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+/** Where a sandbox looks names up. Podman says nothing of that to a container whose network is attached from outside. */
 import { isIPv4 } from "node:net";
-import { attempt } from "../../../shared/util/attempt.ts";
-import { MountedPath, makePassable, readable } from "../container/mounted-path.ts";
 import { slirp } from "./network.ts";
 
-const hostFile = "/etc/resolv.conf";
-
-export class Resolvers extends MountedPath {
-  /** The container gets the file as its own. */
-  override make(sandboxId: string): void {
-    makePassable(this.dir);
-    // Whoever had it before may have made it unwritable.
-    this.remove(sandboxId);
-    writeFileSync(this.of(sandboxId), resolverText(attempt(() => readFileSync(hostFile, "utf8")) ?? ""));
-    chmodSync(this.of(sandboxId), readable);
-  }
-}
-
-/** The network's own resolver first, then what the host has, as Podman writes it: without servers that only the host reaches, and IPv6. */
+/**
+ * The text of its /etc/resolv.conf: the network's own resolver first, then what the host has, as Podman writes it, without servers that
+ * only the host reaches, and IPv6.
+ */
 export function resolverText(host: string): string {
   const lines = host.split("\n").map((line) => line.trim().split(/\s+/));
   const all = (keyword: string): string[] => lines.flatMap(([first, ...words]) => (first === keyword ? words : []));

@@ -7,17 +7,17 @@ import { attempt } from "../../../shared/util/attempt.ts";
 import { retry } from "../../../shared/waiting.ts";
 import { runtimeOf } from "../container/container.ts";
 import type { Copies } from "../container/copies.ts";
+import type { OwnFiles } from "../container/own-files.ts";
 import type { SeccompFilter } from "../container/seccomp-filter.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import type { Host } from "../host/host.ts";
 import { endLeftAttachments } from "../network/attachment.ts";
-import { isAttached } from "../network/network.ts";
-import type { Resolvers } from "../network/resolvers.ts";
 import { run } from "../process/run.ts";
-import { endMonitors, endNow, isMonitored, monitorsOf, reportOf } from "./monitor.ts";
+import { reportsIn } from "./container-store.ts";
+import { endMonitors, endNow, isMonitored, monitorsOf } from "./monitor.ts";
 import { failure, isDone, PodmanLost, reasonOf } from "./podman.ts";
 import type { PodmanService } from "./service.ts";
-import { type ContainerFiles, type ContainerSpec, containerName, containerSpec, formerContainerName, rangeLabel } from "./spec.ts";
+import { type ContainerFiles, type ContainerSpec, containerName, containerSpec, formerContainerName, identityOf, rangeLabel } from "./spec.ts";
 import type { SpecGenerator } from "./spec-generator.ts";
 
 const deleteTimeoutMs = 10_000;
@@ -42,11 +42,13 @@ interface Parts {
   readonly host: Host;
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
-  readonly resolvers: Resolvers;
+  readonly own: OwnFiles;
   readonly filter: SeccompFilter;
   readonly copies: Copies;
-  /** By the isolation of the containers that they create. */
-  readonly services: Readonly<Record<Isolation, PodmanService>>;
+  /** The folder of their containers. */
+  readonly store: string;
+  /** By the isolation of the containers that they create; that of the images has those of an earlier version. */
+  readonly services: Readonly<Record<Isolation | "images", PodmanService>>;
 }
 
 /** How a container is made. */
@@ -64,14 +66,13 @@ const removalPauseMs = 250;
 
 export class Podman {
   readonly #parts: Parts;
-  /** For all containers that exist. */
-  readonly #service: PodmanService;
+  /** The ids of those that a former version has made. */
+  readonly #former = new Set<string>();
   /** Ids of the containers, by name. */
   readonly #ids = new Map<string, string>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#service = parts.services.standard;
   }
 
   /** Announces `run`, so that Podman is ready by then. */
@@ -96,7 +97,7 @@ export class Podman {
 
   async #make(spec: ContainerSpec, files: ContainerFiles, steps: Steps): Promise<string> {
     const generator = containerSpec(this.#parts, spec, files);
-    this.#provide(spec);
+    await this.#provide(spec);
     const service = this.#parts.services[spec.isolation];
     try {
       return await this.#create(service, generator, steps);
@@ -109,10 +110,11 @@ export class Podman {
   }
 
   /** Makes what a container gets from a folder in memory. */
-  #provide(spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): void {
-    const { host, meetings, resolvers } = this.#parts;
+  async #provide(spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): Promise<void> {
+    const { host, meetings, own } = this.#parts;
     meetings.make(spec.sandboxId);
-    if (isAttached(host, spec)) resolvers.make(spec.sandboxId);
+    const identity = identityOf(host, spec);
+    if (identity) await own.make(spec.sandboxId, identity);
   }
 
   async #create(service: PodmanService, generator: SpecGenerator, { last, onCreated }: Steps): Promise<string> {
@@ -126,27 +128,30 @@ export class Podman {
     return Id;
   }
 
-  /** Starts a stopped container with its files unchanged. */
-  async start(containerId: string, spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): Promise<void> {
+  /** Starts a stopped container with its files unchanged. @returns false when Podman does not know it any more */
+  async start(containerId: string, spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): Promise<boolean> {
     const { isolation } = spec;
     // It is in memory, and gone if the machine was restarted.
-    this.#provide(spec);
+    await this.#provide(spec);
     const start = { method: "POST", path: `/containers/${containerId}/start` } as const;
-    let answer = await this.#service.repeat(start);
+    const service = this.#serviceOf(containerId);
+    let answer = await service.repeat(start);
     // When everything was killed at once, nobody has told the OCI runtime that the container has ended.
     // A newer gVisor may even stumble over what an older one has left, once.
     if (!isDone(answer) && (isolation === "strong" || /container .*already exists/.test(reasonOf(answer)))) {
       await endNow(this.#parts.host.podmanRunDir, containerId);
       await this.#forget(containerId, isolation);
-      answer = await this.#service.repeat(start);
+      answer = await service.repeat(start);
     }
+    if (answer.status === 404) return false;
     if (!isDone(answer)) throw failure("start the container again", answer);
+    return true;
   }
 
   /** Stops a container's processes and keeps its files. */
   async stop(containerId: string): Promise<void> {
     if (this.#parts.copies.end(containerId)) await endNow(this.#parts.host.podmanRunDir, containerId);
-    const answer = await this.#service.repeat({ method: "POST", path: `/containers/${containerId}/stop`, query: { timeout: "1" } });
+    const answer = await this.#serviceOf(containerId).repeat({ method: "POST", path: `/containers/${containerId}/stop`, query: { timeout: "1" } });
     if (!isDone(answer) && answer.status !== 404) throw failure("stop the container", answer);
   }
 
@@ -160,29 +165,34 @@ export class Podman {
   async remove(nameOrId: string): Promise<void> {
     const { host, copies } = this.#parts;
     const known = this.#ids.get(nameOrId) ?? nameOrId;
+    const service = this.#serviceOf(known);
     copies.end(known);
     const ended = await endNow(host.podmanRunDir, known);
     await retry(
       async () => {
-        const answer = await this.#service.repeat({ method: "DELETE", path: `/containers/${nameOrId}`, query: { force: "true", timeout: "0", v: "true" } });
+        const answer = await service.repeat({ method: "DELETE", path: `/containers/${nameOrId}`, query: { force: "true", timeout: "0", v: "true" } });
         if (!isDone(answer) && answer.status !== 404) throw failure("remove the container", answer);
       },
       // What a service that was killed has started may still be at work on the container.
       (_, tries) => (tries < removalRetries ? removalPauseMs : undefined),
     );
     this.#ids.delete(nameOrId);
+    this.#former.delete(known);
     copies.forget(known);
     for (const id of new Set([...ended, known])) await this.#forgetEnded(id);
   }
 
   /** Ends what runs in containers that Podman does not know, because it was killed as it started them. */
   async endUnknown(): Promise<void> {
-    const { podmanRunDir } = this.#parts.host;
+    const {
+      host: { podmanRunDir },
+      store,
+    } = this.#parts;
     // Looked for before the list is made, which knows all that is started meanwhile.
-    const monitors = monitorsOf(podmanRunDir);
+    const monitors = monitorsOf(podmanRunDir, store);
     const known = new Set((await this.#listed({})).map(({ Id }) => Id));
     const unknown = monitors.filter(({ containerId }) => !known.has(containerId));
-    await endMonitors(podmanRunDir, unknown);
+    await endMonitors(unknown);
     for (const { containerId } of unknown) await this.#forgetEnded(containerId);
     endLeftAttachments(isMonitored);
   }
@@ -199,25 +209,47 @@ export class Podman {
     }));
   }
 
+  /** Whether a former version has made a container, which may expect something that there is not any more. */
+  isFormer(id: string): boolean {
+    return this.#former.has(id);
+  }
+
+  /** The service that knows a container. */
+  #serviceOf(id: string): PodmanService {
+    const { images, standard } = this.#parts.services;
+    return this.#former.has(id) ? images : standard;
+  }
+
   async #listed(filters: object): Promise<Described[]> {
-    const answer = await this.#service.repeat({ method: "GET", path: "/containers/json", query: { all: "true", filters: JSON.stringify(filters) } });
-    if (!isDone(answer)) throw failure("list the containers", answer);
-    return JSON.parse(answer.text) as Described[];
+    const { images, standard } = this.#parts.services;
+    // After a restart of the machine, Podman notes that those of an earlier version have ended if it is asked for them first.
+    const former = await listedBy(images, filters);
+    for (const { Id } of former) this.#former.add(Id);
+    return [...former, ...(await listedBy(standard, filters))];
   }
 
   /** Removes what is left of a container that was ended: Podman does not know that it had the runtime make it if it was killed in doing so. */
   async #forgetEnded(id: string): Promise<void> {
-    const { crunDir, strongDir, podmanRunDir } = this.#parts.host;
+    const {
+      host: { crunDir, strongDir, podmanRunDir },
+      store,
+    } = this.#parts;
     if (existsSync(join(crunDir, id))) await this.#forget(id, "standard");
     const strong = attempt(() => readdirSync(strongDir))?.filter((name) => name.includes(id)) ?? [];
     if (strong.length > 0) await this.#forget(id, "strong");
     // gVisor's runtime knows nothing of a container that it was killed in making, but leaves its lock and its socket.
     for (const name of strong) rmSync(join(strongDir, name), { force: true });
-    rmSync(reportOf(podmanRunDir, id), { force: true });
+    for (const reports of [reportsIn(store), join(podmanRunDir, "libpod/tmp/exits")]) rmSync(join(reports, id), { force: true });
   }
 
   /** Has the OCI runtime forget a container. */
   async #forget(containerId: string, isolation: Isolation): Promise<void> {
     await run(runtimeOf(this.#parts.host, isolation), ["delete", "--force", containerId], { timeoutMs: deleteTimeoutMs });
   }
+}
+
+async function listedBy(service: PodmanService, filters: object): Promise<Described[]> {
+  const answer = await service.repeat({ method: "GET", path: "/containers/json", query: { all: "true", filters: JSON.stringify(filters) } });
+  if (!isDone(answer)) throw failure("list the containers", answer);
+  return JSON.parse(answer.text) as Described[];
 }

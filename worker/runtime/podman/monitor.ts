@@ -10,6 +10,7 @@ import { processIds } from "../../../shared/util/proc.ts";
 import { until } from "../../../shared/waiting.ts";
 import { childrenOf, commandLineOf, isGone } from "../process/proc.ts";
 import { killNow } from "../process/program.ts";
+import { monitorFolders } from "./container-store.ts";
 
 const deathMsMax = 10_000;
 const pollMs = 2;
@@ -28,14 +29,16 @@ export async function endNow(runDir: string, nameOrId: string): Promise<string[]
   const noted = notedMonitor(runDir, nameOrId);
   // The note may be older than a restart of the machine, and the process id belong to another.
   const monitors = noted && isMonitor(noted, nameOrId) ? [noted] : noted ? [] : processIds().filter((pid) => isMonitor(pid, nameOrId));
-  const ended = await Promise.all(monitors.map((monitor) => end(runDir, monitor)));
+  const ended = await Promise.all(monitors.map(end));
   // One that was about to end by itself does not say any more whose it was.
   return ended.filter((containerId) => containerId !== "");
 }
 
 /** The process id that a container's monitor notes; 0 when it has not. */
-const notedMonitor = (runDir: string, containerId: string): number =>
-  Number(attempt(() => readFileSync(join(runDir, "containers/overlay-containers", containerId, "userdata/conmon.pid"), "utf8")) ?? 0);
+function notedMonitor(runDir: string, containerId: string): number {
+  const notes = monitorFolders.map((folder) => attempt(() => readFileSync(join(runDir, "containers", folder, containerId, "userdata/conmon.pid"), "utf8")));
+  return Number(notes.find((note) => note !== undefined) ?? 0);
+}
 
 /** The monitor of a container that is being made; undefined until there is one. */
 export function monitorFor(runDir: string, containerId: string): number | undefined {
@@ -65,22 +68,23 @@ function isOther(pid: number, kind: string): boolean {
 /** Whether it is known which ids those of its user namespace are. */
 const hasIds = (pid: number): boolean => (attempt(() => readFileSync(`/proc/${pid}/uid_map`, "latin1")) ?? "") !== "";
 
-async function end(runDir: string, monitor: number): Promise<string> {
-  const containerId = containerOf(commandLineOf(monitor));
+async function end(monitor: number): Promise<string> {
+  const args = commandLineOf(monitor);
+  const report = reportOf(args);
   // A monitor that is stopped reports nothing, and leaves its children their ids.
   attempt(() => process.kill(monitor, "SIGSTOP"));
   // These are the first process, or the runtime that makes it, whose children become the monitor's.
   const living = (): number[] => childrenOf(monitor).filter((pid) => !isGone(pid));
   const isOver = await until(() => living().map(killNow).length === 0, { timeoutMs: deathMsMax, pollMs });
-  if (isOver) attempt(() => writeFileSync(reportOf(runDir, containerId), killedCode));
+  if (isOver && report) attempt(() => writeFileSync(report, killedCode));
   attempt(() => process.kill(monitor, isOver ? "SIGKILL" : "SIGCONT"));
-  return containerId;
+  return containerOf(args);
 }
 
 /** Does the same to monitors that were found before. */
-export async function endMonitors(runDir: string, monitors: readonly Monitor[]): Promise<void> {
+export async function endMonitors(monitors: readonly Monitor[]): Promise<void> {
   const living = monitors.filter(({ pid, containerId }) => isMonitor(pid, containerId));
-  await Promise.all(living.map(({ pid }) => end(runDir, pid)));
+  await Promise.all(living.map(({ pid }) => end(pid)));
 }
 
 /** The monitor of a container. */
@@ -89,19 +93,26 @@ export interface Monitor {
   readonly containerId: string;
 }
 
-/** All monitors that this installation's Podman has started. */
-export const monitorsOf = (runDir: string): Monitor[] =>
+/** All monitors that this installation's Podman has started, but those of other workers' containers. @param store where this worker's are */
+export const monitorsOf = (runDir: string, store: string): Monitor[] =>
   processIds().flatMap((pid) => {
     const args = commandLineOf(pid);
-    const isOurs = isConmon(args) && args.some((word) => word.startsWith(`${runDir}/`));
+    const inRunDir = (word: string): boolean => word.startsWith(`${runDir}/`);
+    const isOurs = isConmon(args) && args.some(inRunDir) && (storeOf(args) === store || !inRunDir(storeOf(args)));
     return isOurs ? [{ pid, containerId: containerOf(args) }] : [];
   });
+
+/** As a monitor tells it to the Podman that it starts at the end. */
+const storeOf = (args: readonly string[]): string => args[args.indexOf("--root") + 2] ?? "";
 
 /** Whether a container has a monitor, whichever installation's it is. */
 export const isMonitored = (containerId: string): boolean => processIds().some((pid) => isMonitor(pid, containerId));
 
-/** The file by which Podman learns that a container has ended. */
-export const reportOf = (runDir: string, containerId: string): string => join(runDir, "libpod/tmp/exits", containerId);
+/** The file by which a monitor tells Podman that its container has ended. */
+function reportOf(args: readonly string[]): string | undefined {
+  const dir = args[args.indexOf("--exit-dir") + 1];
+  return dir && join(dir, containerOf(args));
+}
 
 /** @param nameOrId of the container */
 function isMonitor(pid: number, nameOrId: string): boolean {

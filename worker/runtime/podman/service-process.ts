@@ -39,15 +39,13 @@ export class RunningService {
   #isEnding = false;
   #end: string | undefined;
 
-  constructor(base: string, runtime: string) {
+  constructor(base: string, options: readonly string[]) {
     this.#socket = `${base}.sock`;
     this.#log = `${base}.log`;
     this.#agent = new nodeHttp.Agent({ keepAlive: true, timeout: abandonedS * 1_000 + 1_000 });
     // Not a pipe: it would be killed by writing to one after the worker is gone.
     const stderr = openSync(this.#log, "w", 0o600);
-    // Podman before 2026 ignores the runtime that a call to create a container names.
-    const options = ["--runtime", runtime, "--time", String(abandonedS)];
-    const { pid, exited } = startProgram(["podman", "system", "service", ...options, `unix://${this.#socket}`], { stderr });
+    const { pid, exited } = startProgram(["podman", "system", "service", ...options, "--time", String(abandonedS), `unix://${this.#socket}`], { stderr });
     this.#pid = pid;
     this.#exited = exited.then(
       (code) => this.#ended(`it ended with ${code}`),

@@ -4,15 +4,24 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { optionsFor } from "./container-store.ts";
 import { type Answer, PodmanLost } from "./podman.ts";
 import { type Call, RunningService } from "./service-process.ts";
 
 /** How long it stays without a call. It takes some 45 MB of memory, and to start it doubles the time of a create. */
 const idleMs = 300_000;
 
+/** What a service serves. */
+interface Serving {
+  /** The OCI runtime of the containers that it creates. Others keep theirs. */
+  readonly runtime?: string;
+  /** The folder of its containers; without it, that of the images. */
+  readonly store?: string;
+}
+
 export class PodmanService {
   readonly #dir: string;
-  readonly #runtime: string;
+  readonly #options: readonly string[];
   #running: RunningService | undefined;
   #serial = 0;
   #calls = 0;
@@ -20,11 +29,11 @@ export class PodmanService {
 
   /**
    * @param dir a folder in memory for its socket, which only this user can enter
-   * @param runtime the OCI runtime of the containers that it creates. Others keep theirs.
    */
-  constructor(dir: string, runtime: string) {
+  constructor(dir: string, { runtime, store }: Serving = {}) {
     this.#dir = dir;
-    this.#runtime = runtime;
+    // Podman before 2026 ignores the runtime that a call to create a container names.
+    this.#options = [...(runtime ? ["--runtime", runtime] : []), ...(store ? optionsFor(store) : [])];
     rmSync(dir, { recursive: true, force: true });
     mkdirSync(dir, { recursive: true, mode: 0o700 });
   }
@@ -70,7 +79,7 @@ export class PodmanService {
   #enter(): RunningService {
     clearTimeout(this.#idle);
     this.#calls++;
-    if (!this.#running || this.#running.hasEnded) this.#running = new RunningService(join(this.#dir, String(this.#serial++)), this.#runtime);
+    if (!this.#running || this.#running.hasEnded) this.#running = new RunningService(join(this.#dir, String(this.#serial++)), this.#options);
     return this.#running;
   }
 

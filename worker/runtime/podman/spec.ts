@@ -1,17 +1,18 @@
 /** The specification of a sandbox's container. */
+import { join } from "node:path";
 import type { BaseImage } from "../../../shared/bus/entries.ts";
 import type { Config } from "../../../shared/config.ts";
 import { idsPerSandbox } from "../../../shared/privileged.ts";
 import type { Isolation } from "../../../shared/schemas/sandboxes.ts";
 import { shortOf } from "../../../shared/util/ids.ts";
 import { execServerPath, initPath, meetingPlace, reaperPath } from "../container/first-process.ts";
+import { type Identity, type OwnFiles, ownFiles } from "../container/own-files.ts";
 import type { SeccompFilter } from "../container/seccomp-filter.ts";
 import type { MeetingPlaces } from "../exec-server/meeting-places.ts";
 import { groupMaker, type Host } from "../host/host.ts";
 import { pendingSignalsMax } from "../ids/bounds.ts";
 import { copiesBeside, firstIdOf } from "../ids/ranges.ts";
 import { isAttached, slirp } from "../network/network.ts";
-import type { Resolvers } from "../network/resolvers.ts";
 import { isolation, limit } from "./isolation.ts";
 import { byName, type Mount, type SpecGenerator } from "./spec-generator.ts";
 
@@ -50,7 +51,7 @@ interface On {
   readonly config: Pick<Config, "sandboxNofile" | "sandboxPidsMax">;
   readonly workerId: string;
   readonly meetings: MeetingPlaces;
-  readonly resolvers: Resolvers;
+  readonly own: Pick<OwnFiles, "of">;
   readonly filter: Pick<SeccompFilter, "specification">;
 }
 
@@ -74,17 +75,18 @@ export function containerSpec(on: On, spec: ContainerSpec, files: ContainerFiles
     httpproxy: false,
     ...rootOf(files),
     ...idsOf(files),
-    ...(isAttached(host, spec) ? attached(spec) : networkOf(spec.network === "none" ? "none" : host.network)),
+    // One that is attached from outside has none for Podman.
+    ...networkOf(spec.network === "none" || isAttached(host, spec) ? "none" : host.network),
     ...isolated,
     ...filtered,
     annotations: { ...isolated.annotations, ...copiesOf(spec, files), ...filtered?.annotations },
     ...limited,
-    mounts: [...programsOf(on, spec), ...isolated.mounts, ...(isAttached(host, spec) ? [resolverOf(on, spec)] : [])],
+    mounts: [...programsOf(on, spec), ...isolated.mounts, ...ownFilesOf(on, spec)],
     r_limits: [...isolated.r_limits, ...limited.r_limits],
   };
 }
 
-const hostnameOf = ({ sandboxId }: ContainerSpec): string => `sandbox-${shortOf(sandboxId)}`;
+const hostnameOf = ({ sandboxId }: Pick<ContainerSpec, "sandboxId">): string => `sandbox-${shortOf(sandboxId)}`;
 
 const imageLabels = ({ base }: ContainerFiles): string[] => (base === undefined ? [] : [`sandgate.image=${base.id}`]);
 
@@ -144,18 +146,28 @@ function rootOf({ dir, base }: ContainerFiles) {
 /** The environment that an image gives to what runs in it. */
 export const variablesOf = ({ env }: Pick<BaseImage, "env">): string[] => env.filter((pair) => pair.indexOf("=") > 0);
 
-/** It is attached from outside, with the names and the address that it had from Podman: nothing in it tells its worker. */
-const attached = (spec: ContainerSpec) => ({
-  netns: { nsmode: "none" },
-  hostadd: [hostnameOf(spec), formerContainerName(spec.sandboxId)].map((name) => `${name}:${slirp.own}`),
-});
+/**
+ * What a sandbox's own files say; undefined for one of which only Podman knows the address, or whose runtime has copies of what Podman
+ * writes. Nothing in them tells its worker.
+ */
+export function identityOf(host: Host, spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): Identity | undefined {
+  const isKnown = spec.isolation === "standard" && (spec.network === "none" || isAttached(host, spec));
+  if (!isKnown) return undefined;
+  return { names: [hostnameOf(spec), formerContainerName(spec.sandboxId)], address: spec.network === "none" ? undefined : slirp.own };
+}
 
-const resolverOf = ({ resolvers }: On, { sandboxId }: ContainerSpec): Mount => ({
-  type: "bind",
-  source: resolvers.of(sandboxId),
-  destination: "/etc/resolv.conf",
-  options: ["rw", "rprivate", "rbind"],
-});
+function ownFilesOf({ host, own }: On, spec: ContainerSpec): Mount[] {
+  const identity = identityOf(host, spec);
+  if (!identity) return [];
+  const { resolver, ...always } = ownFiles;
+  const files = identity.address === undefined ? always : { ...always, resolver };
+  return Object.entries(files).map(([name, destination]) => ({
+    type: "bind",
+    source: join(own.of(spec.sandboxId), name),
+    destination,
+    options: ["rw", "rprivate", "rbind", "nosuid", "nodev", "noexec"],
+  }));
+}
 
 /** @param network a value of podman's `--network` */
 function networkOf(network: string) {

@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Isolation } from "../../../../../shared/schemas/sandboxes.ts";
 import type { ControlGroups } from "../../../../../worker/runtime/container/control-groups.ts";
+import { OwnFiles } from "../../../../../worker/runtime/container/own-files.ts";
 import type { Scopes } from "../../../../../worker/runtime/container/scopes.ts";
 import { MeetingPlaces } from "../../../../../worker/runtime/exec-server/meeting-places.ts";
 import type { Host } from "../../../../../worker/runtime/host/host.ts";
-import { Resolvers } from "../../../../../worker/runtime/network/resolvers.ts";
-import { containerSpec } from "../../../../../worker/runtime/podman/spec.ts";
+import { containerSpec, identityOf } from "../../../../../worker/runtime/podman/spec.ts";
+import type { SpecGenerator } from "../../../../../worker/runtime/podman/spec-generator.ts";
 
 const host: Host = {
   runtime: "crun",
@@ -41,7 +42,7 @@ function specOn(changes: Partial<Host>, network: "none" | "outbound" = "outbound
     config,
     workerId: "wk_1",
     meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
-    resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
+    own: new OwnFiles("/run/user/1000/sg/wk_1/own"),
     filter: { specification: { seccomp_profile_path: "/data/seccomp-empty.json", annotations: { "run.oci.seccomp_bpf_data": "AAAA" } } },
   };
   return containerSpec(on, { sandboxId: "sb_12345678", cpus: 1.5, memoryMiB: 64, network, isolation }, { dir: "/roots/merged", base, range: undefined });
@@ -65,7 +66,7 @@ test("a strong sandbox with ids of its own gets copies of Podman's files beside 
     config,
     workerId: "wk_1",
     meetings: new MeetingPlaces("/run/user/1000/sg/wk_1/meeting"),
-    resolvers: new Resolvers("/run/user/1000/sg/wk_1/resolvers"),
+    own: new OwnFiles("/run/user/1000/sg/wk_1/own"),
     filter: { specification: { seccomp_profile_path: "/data/seccomp-empty.json", annotations: { "run.oci.seccomp_bpf_data": "AAAA" } } },
   };
   const asked = { sandboxId: "sb_12345678", cpus: 1, memoryMiB: 64, network: "none" } as const;
@@ -116,13 +117,23 @@ test("the network and its options are those of the host where Podman makes it, o
   assert.deepEqual([specOn({}, "none").netns, specOn({}, "none").network_options], [{ nsmode: "none" }, undefined]);
 });
 
-test("a network that is attached from outside comes with the names and the resolver that Podman would give it", () => {
-  const { netns, network_options, hostadd, mounts } = specOn({});
-  assert.deepEqual([netns, network_options], [{ nsmode: "none" }, undefined]);
-  assert.deepEqual(hostadd, ["sandbox-12345678:10.0.2.100", "sandgate-sb_12345678:10.0.2.100"]);
-  const resolver = (found = mounts) => found?.find(({ destination }) => destination === "/etc/resolv.conf")?.source;
-  assert.equal(resolver(), "/run/user/1000/sg/wk_1/resolvers/sb_12345678");
-  assert.deepEqual([specOn({}, "none").hostadd, resolver(specOn({}, "none").mounts)], [undefined, undefined]);
+test("a sandbox has files of its own for its names, and for its resolver where its network is attached from outside", () => {
+  const own = (found: SpecGenerator): [destination: string, source: string][] =>
+    (found.mounts ?? []).flatMap(({ destination, source }) => (source.includes("/own/") ? [[destination, source] as [string, string]] : []));
+  const folder = "/run/user/1000/sg/wk_1/own/sb_12345678";
+  const always = [
+    ["/etc/hosts", `${folder}/hosts`],
+    ["/etc/hostname", `${folder}/hostname`],
+    ["/run/.containerenv", `${folder}/containerenv`],
+  ];
+  assert.deepEqual(own(specOn({})), [...always, ["/etc/resolv.conf", `${folder}/resolver`]]);
+  assert.deepEqual(specOn({}).netns, { nsmode: "none" });
+  assert.deepEqual(own(specOn({}, "none")), always);
+  // Only Podman knows the address of these, and gVisor's runtime gets copies of Podman's files.
+  assert.deepEqual([own(specOn({ network: "pasta" })), own(specOn({}, "outbound", "strong"))], [[], []]);
+  const [asked, names] = [{ sandboxId: "sb_12345678", isolation: "standard" } as const, ["sandbox-12345678", "sandgate-sb_12345678"]];
+  assert.deepEqual(identityOf(host, { ...asked, network: "outbound" }), { names, address: "10.0.2.100" });
+  assert.deepEqual(identityOf(host, { ...asked, network: "none" }), { names, address: undefined });
 });
 
 test("the control groups of others are hidden where they can be seen", () => {
