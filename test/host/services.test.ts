@@ -84,7 +84,11 @@ test("the helper keeps storage limits, and is started again when it was killed",
     return (await services.client.output(sandbox, "stat -c %s /root/taken; rm -f /root/taken /root/more")) === `${900 * 1024 ** 2}\n` && exit_code === 0;
   };
   assert.equal(await fits(id), false);
+  const helpers = async (): Promise<string[]> => (await machine.shell("pgrep -f [h]elper-main || true")).split("\n").filter(Boolean);
+  const killed = await helpers();
+  assert.notDeepEqual(killed, []);
   await machine.run("systemctl", "kill", "--signal=KILL", "sandgate-helper@*.service");
+  await until("it has ended", async () => !(await helpers()).some((pid) => killed.includes(pid)));
   const other = await services.create();
   assert.equal(await fits(other), false);
   assert.match(await services.client.output(other, "cat /proc/self/uid_map"), /^\s+0\s+\d+\s+65536\n$/);

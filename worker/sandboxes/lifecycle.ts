@@ -76,7 +76,10 @@ export class SandboxLifecycle {
       published.catch(() => {}); // It is waited for at the end.
     };
     const spec = { ...specOf(record), source: record.root ?? rootOver(record.image), known, onFiles: noteRoot, onStarted };
-    const { container, root, restored } = await this.#launchFrom(spec, record, waiting);
+    const { container, root, restored } = await this.#launchFrom(spec, record, waiting).catch(async (error: unknown) => {
+      await published?.catch(() => {}); // What is being published must not appear after it was removed.
+      throw error;
+    });
     sandbox.container = container;
     if (record.memory_from && isCopy(container)) this.#parts.onCopied(sandbox, container, record.memory_from.image);
     const changes = { container_id: container.id, root, ...restored };
@@ -186,7 +189,7 @@ export class SandboxLifecycle {
   async #startAgain(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource | undefined): Promise<Started> {
     const { copies, roots, slots, podman } = this.#parts;
     const wasCopy = found && copies.end(found.containerId);
-    if (!found && !roots.has(spec.sandboxId)) throw new Error("its container and its files are gone");
+    if (source && !roots.has(spec.sandboxId)) throw new Error("its files are gone");
     const root = source && (await roots.mount(spec, source, bytesOf(spec)));
     return slots.run(async () => {
       const isToStay = found && (!root || (!wasCopy && root.range === found.range && !podman.isFormer(found.containerId)));

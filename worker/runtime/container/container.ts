@@ -61,6 +61,8 @@ export const isCopy = ({ doorPid, initPid }: Pick<Container, "doorPid" | "initPi
 
 /** The `process` part of an OCI runtime bundle: user, capabilities, limits and so on. */
 interface ProcessTemplate {
+  /** The first process; not that of a copy. */
+  readonly args?: readonly string[];
   readonly env?: readonly string[];
   readonly cwd: string;
   readonly user?: { readonly uid: number; readonly gid: number; readonly additionalGids?: readonly number[] };

@@ -50,7 +50,7 @@ export class Server {
     try {
       rmSync(path, { force: true });
       // Looked at before there is a socket: it may start one as soon as there is.
-      const willStart = this.#firstWillStart;
+      const willStart = await this.#firstWillStart();
       listener = listenForMessages(path);
       const first = willStart ? await this.#accepted(listener, { timeoutMs: returnMs, pollMs: acceptPollMs }) : undefined;
       return first ?? (await this.#returning(listener)) ?? (await this.#started(listener, start));
@@ -63,9 +63,13 @@ export class Server {
   }
 
   /** Whether the sandbox's first process starts a server when it finds the worker: it has not started one before. */
-  get #firstWillStart(): boolean {
-    const { initPid } = this.container;
-    return commandLineOf(initPid)[0] === execServerPath && nameOf(initPid) === firstName;
+  async #firstWillStart(): Promise<boolean> {
+    const { initPid, pidNamespace, process } = this.container;
+    const isOver = (): boolean => pidNamespaceOf(initPid) !== pidNamespace;
+    const isBegun = (): boolean => commandLineOf(initPid)[0] === execServerPath;
+    // A container counts as started a moment before the OCI runtime has made that process of itself.
+    if (process.args?.[0] === execServerPath) await until(() => isBegun() || isOver(), { timeoutMs: returnMs, pollMs: 1 });
+    return isBegun() && nameOf(initPid) === firstName;
   }
 
   /** That of an earlier process of this worker, if it is there. */
