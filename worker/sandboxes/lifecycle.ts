@@ -248,9 +248,9 @@ export class SandboxLifecycle {
   /** Stops the processes of a sandbox for a shutdown; it is started again with the worker. */
   async stop(sandbox: LiveSandbox): Promise<void> {
     const { container } = sandbox;
-    if (!container) return;
     sandbox.container = undefined;
-    await this.#parts.slots.run(() => this.#parts.podman.stop(container.id));
+    if (container) await this.#parts.slots.run(() => this.#parts.podman.stop(container.id));
+    // Also of one that could not be started: the volume is unmounted next.
     await this.#parts.roots.unmount(sandbox.record.id);
   }
 

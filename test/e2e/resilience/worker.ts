@@ -259,6 +259,17 @@ export function workerTests(stack: Stack): void {
     await api.delete(id);
   });
 
+  test("a container that was killed with its monitor, of which Podman does not know that it has stopped, comes back with its files", async () => {
+    const id = await api.create();
+    await api.execute(id, "echo kept > /root/kept");
+    const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id) ?? assert.fail();
+    const monitor = processIds().find((pid) => isMonitor(commandLineOf(pid)) && commandLineOf(pid).includes(container.id)) ?? assert.fail();
+    for (const pid of [monitor, container.pid]) process.kill(pid, "SIGKILL");
+    await until("it comes back", async () => (await api.execute(id, "cat /root/kept")).stdout === "kept\n");
+    await api.delete(id);
+    await assertAgreement(stack, api);
+  });
+
   for (const action of [["stop", "--time", "0"], ["kill"]]) {
     test(`a container after podman ${action[0]} comes back by itself with its files, its commands having ended as killed`, async () => {
       const id = await api.create();

@@ -128,7 +128,11 @@ export class Podman {
     return Id;
   }
 
-  /** Starts a stopped container with its files unchanged. @returns false when Podman does not know it any more */
+  /**
+   * Starts a stopped container with its files unchanged.
+   *
+   * @returns false when Podman does not know it any more, or does not know that it has stopped, because its monitor was killed as well
+   */
   async start(containerId: string, spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): Promise<boolean> {
     const { isolation } = spec;
     // It is in memory, and gone if the machine was restarted.
@@ -143,7 +147,7 @@ export class Podman {
       await this.#forget(containerId, isolation);
       answer = await service.repeat(start);
     }
-    if (answer.status === 404) return false;
+    if (answer.status === 404 || answer.status === 304) return false;
     if (!isDone(answer)) throw failure("start the container again", answer);
     return true;
   }
