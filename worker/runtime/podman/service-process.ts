@@ -11,7 +11,8 @@ import { type Answer, PodmanLost } from "./podman.ts";
 const abandonedS = 4;
 /** The worker makes one that often, so that it stays. */
 const stayMs = 2_000;
-const startMsMax = 60_000;
+/** It takes a fraction of a second. One that hangs is killed, and the call that started it starts another. */
+const startMsMax = 20_000;
 const startPollMs = 4;
 const endMsMax = 10_000;
 const callMsMax = 120_000;
