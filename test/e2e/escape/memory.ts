@@ -1,6 +1,7 @@
 /** Memory that no counter of a process shows: taken out of the sandbox's own, and given back when its commands are ended. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Api, ExecuteResult } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
@@ -59,6 +60,14 @@ export async function memoryTopics(api: Api, how: string): Promise<void> {
     return (await api.call<Status>("GET", `/v1/sandboxes/${id}/status`)).body.current.memory_mb;
   }
 
+  /** The least of several looks: the first may count what starts the exec server, which ends soon. */
+  async function restingMemoryOf(id: string): Promise<number> {
+    await api.execute(id, "true");
+    const looks: number[] = [];
+    for (; looks.length < 5; await sleep(300)) looks.push(await memoryOf(id));
+    return Math.min(...looks);
+  }
+
   /** The sandbox has its memory back and works, and the other one has not noticed anything. */
   async function assertFreed(mark: Mark, asleep: Promise<ExecuteResult>): Promise<void> {
     await until("the memory is free again", async () => (await memoryOf(greedy)) < limitMiB / 2);
@@ -82,22 +91,21 @@ export async function memoryTopics(api: Api, how: string): Promise<void> {
 
   test(`status counts files in memory, ${how}`, async () => {
     const id = await sandboxes.make();
-    const before = await memoryOf(id);
+    const before = await restingMemoryOf(id);
     await api.execute(id, "head -c 40M /dev/zero > /dev/shm/file");
-    // What starts the exec server may have counted before, and has ended since.
-    await until("the file counts", async () => (await memoryOf(id)) >= before + 30);
+    await until("the file counts", async () => (await memoryOf(id)) >= before + 40);
     await api.execute(id, "rm /dev/shm/file");
     await until("it does not any more", async () => (await memoryOf(id)) < before + 20);
   });
 
   test(`status counts a segment and a memfd of a command that runs, ${how}`, async () => {
     const id = await sandboxes.make();
-    const before = await memoryOf(id);
+    const before = await restingMemoryOf(id);
     const mark = new Mark();
     // Where nobody can bound segments, there are none.
     const program = "segment(50) or memfd(50)\nfd = memfd(50)\ntime.sleep(100)";
     const running = api.execute(id, python(program), { timeout: 110, env: mark.env });
-    await until("both count", async () => (await memoryOf(id)) >= before + 90);
+    await until("both count", async () => (await memoryOf(id)) >= before + 100);
     await api.execute(id, "pkill python3");
     await running;
     await mark.gone();

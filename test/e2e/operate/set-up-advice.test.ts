@@ -12,19 +12,22 @@ import { testInstance } from "../../helpers/prepare.ts";
 const folder = fixture(temporaryFolder("set-up-advice", 0o755));
 const instance = await testInstance(`${folder.path}/data`, {});
 
+/** A program that has nobody's runtime directory made: `step` is that. */
+const programWith = (body: string): string => `import { statfsSync, statSync } from "node:fs";
+  import { createAdministrator } from "./systemd/setup/administrator.ts";
+  import { runtimeDirectory } from "./systemd/setup/runtime-directory.ts";
+  import { Terminal } from "./systemd/base/terminal.ts";
+  const administrator = createAdministrator(new Terminal(process.stdout), new AbortController().signal);
+  const step = runtimeDirectory({ name: "nobody", uid: ${nobody.uid}, gid: ${nobody.gid}, home: "/" }, administrator);
+  ${body}`;
+
 test("without systemd, the runtime directory is in memory, as the login manager has it", {
   skip: (hasSystemd() && "systemd makes it") || (process.getuid?.() !== 0 && "mounts take root"),
 }, async () => {
-  const program = `import { statfsSync, statSync } from "node:fs";
-    import { createAdministrator } from "./systemd/setup/administrator.ts";
-    import { runtimeDirectory } from "./systemd/setup/runtime-directory.ts";
-    import { Terminal } from "./systemd/base/terminal.ts";
-    const administrator = createAdministrator(new Terminal(process.stdout), new AbortController().signal);
-    const step = runtimeDirectory({ name: "nobody", uid: ${nobody.uid}, gid: ${nobody.gid}, home: "/" }, administrator);
-    const before = await step.lacks();
+  const program = programWith(`const before = await step.lacks();
     await step.provide({ say() {} });
     const { uid, gid, mode } = statSync(before);
-    console.log(JSON.stringify([before, await step.lacks(), statfsSync(before).type, uid, gid, mode & 0o777]));`;
+    console.log(JSON.stringify([before, await step.lacks(), statfsSync(before).type, uid, gid, mode & 0o777]));`);
   // On a disk of its own, for the time of this program.
   const alone = ["--mount", "sh", "-c", 'mount -t ramfs ramfs /run/user && exec "$@"', "sh"];
   const argv = [...alone, `${instance.paths.app}/node_modules/.bin/node`, "--input-type=module", "-e", program];
@@ -33,11 +36,7 @@ test("without systemd, the runtime directory is in memory, as the login manager 
 });
 
 test("the one command that makes the runtime directory", { skip: hasSystemd() && "systemd makes it" }, async () => {
-  const program = `import { createAdministrator } from "./systemd/setup/administrator.ts";
-    import { runtimeDirectory } from "./systemd/setup/runtime-directory.ts";
-    import { Terminal } from "./systemd/base/terminal.ts";
-    const administrator = createAdministrator(new Terminal(process.stdout), new AbortController().signal);
-    await runtimeDirectory({ name: "nobody", uid: ${nobody.uid}, gid: ${nobody.gid}, home: "/" }, administrator).provide({ say() {} });`;
+  const program = programWith("await step.provide({ say() {} });");
   const options = { ...nobody, cwd: instance.paths.app, reject: false, stdin: "ignore", env: { PATH: process.env.PATH }, extendEnv: false } as const;
   const { exitCode, stderr } = await execa(`${instance.paths.app}/node_modules/.bin/node`, ["--input-type=module", "-e", program], options);
   assert.equal(exitCode, 1);

@@ -21,7 +21,7 @@ import { kernelOf, strongProcesses } from "./strong.ts";
 const stateTimeoutMs = 10_000;
 const endTimeoutMs = 10_000;
 const networkProgram = /(^|\/)(slirp4netns|pasta(\.\w+)?)$/;
-const theirs: readonly string[] = Object.values(ownFiles);
+const ownPaths: readonly string[] = Object.values(ownFiles);
 
 /** The OCI runtime that runs a container. */
 export const runtimeOf = ({ runtime }: Pick<Host, "runtime">, isolation: Isolation): string => (isolation === "strong" ? strongRuntime : runtime);
@@ -127,7 +127,7 @@ export async function inspectContainer(
     process: bundle.process,
     group: groupOfContainer(containerId, state.pid),
     networkPids: network === "none" ? [] : networkPid === undefined ? networkPids(bundle, copied?.waiting.pid ?? state.pid) : [networkPid],
-    ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && theirs.includes(destination) ? [source] : [])),
+    ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownPaths.includes(destination) ? [source] : [])),
     hasReaper: mountAt(bundle, reaperPath) !== undefined,
     meetingPlace: mountAt(bundle, meetingPlace)?.source,
   };

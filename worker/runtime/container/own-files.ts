@@ -22,7 +22,6 @@ export const ownFiles = {
   containerenv: "/run/.containerenv",
   resolver: "/etc/resolv.conf",
 } as const;
-export type OwnFile = keyof typeof ownFiles;
 
 /** What the files of a sandbox say of it. */
 export interface Identity {
@@ -40,8 +39,8 @@ export class OwnFiles extends MountedPath<Identity> {
     const dir = this.of(sandboxId);
     mkdirSync(dir);
     mountInMemory(dir, options);
-    const texts: Partial<Record<OwnFile, string>> = {
-      hosts: `${thisMachine}\tlocalhost\n${[...names].map((name) => `${address ?? thisMachine}\t${name}\n`).join("")}`,
+    const texts: Partial<Record<keyof typeof ownFiles, string>> = {
+      hosts: `${thisMachine}\tlocalhost\n${names.map((name) => `${address ?? thisMachine}\t${name}\n`).join("")}`,
       hostname: `${names[0] ?? ""}\n`,
       containerenv: "",
       ...(address === undefined ? {} : { resolver: resolverText(attempt(() => readFileSync(hostResolver, "utf8")) ?? "") }),

@@ -47,7 +47,7 @@ interface Parts {
   readonly copies: Copies;
   /** The folder of their containers. */
   readonly store: string;
-  /** By the isolation of the containers that they create; that of the images has those of an earlier version. */
+  /** By the isolation of the containers that they create; that of the images has those of a former version. */
   readonly services: Readonly<Record<Isolation | "images", PodmanService>>;
 }
 
@@ -226,7 +226,7 @@ export class Podman {
 
   async #listed(filters: object): Promise<Described[]> {
     const { images, standard } = this.#parts.services;
-    // After a restart of the machine, Podman notes that those of an earlier version have ended if it is asked for them first.
+    // After a restart of the machine, Podman notes that those of a former version have ended if it is asked for them first.
     const former = await listedBy(images, filters);
     for (const { Id } of former) this.#former.add(Id);
     return [...former, ...(await listedBy(standard, filters))];

@@ -53,8 +53,6 @@ export interface SpecGenerator {
     readonly UIDMap: readonly IdMap[];
     readonly GIDMap: readonly IdMap[];
   };
-  /** `name:address`, for /etc/hosts. */
-  readonly hostadd?: readonly string[];
   readonly network_options?: Readonly<Record<string, readonly string[]>>;
   readonly cgroups_mode?: "disabled";
   readonly resource_limits?: {
