@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { processIds } from "../../../shared/util/proc.ts";
+import { kernelOf } from "../../../worker/runtime/container/strong.ts";
 import { environmentOf } from "../../../worker/runtime/process/proc.ts";
 import { Accounts } from "../../helpers/accounts.ts";
 import { Api } from "../../helpers/api.ts";
@@ -160,22 +161,28 @@ test("a snapshot stands still, and what is made of it is strong as well", async 
   await output(
     "echo kept > /srv/kept; (while :; do echo line >> /srv/a; echo line >> /srv/b; sleep 0.1; done) > /dev/null 2>&1 & until [ -s /srv/b ]; do sleep 0.1; done",
   );
-  const { status, body: snapshot } = await api.call<Snapshot>("POST", `/v1/sandboxes/${id}/snapshot`, {});
-  assert.deepEqual([status, snapshot.consistency], [201, "application"]);
-  const made = await api.call<Isolated>("POST", `/v1/snapshots/${snapshot.id}/restore`, {});
-  const cloned = await api.call<Clone>("POST", `/v1/sandboxes/${id}/clone`, {});
-  const copies = [made.body, cloned.body.sandbox as Isolated];
+  const answer = async <T>(path: string): Promise<T> => {
+    const { status, body } = await api.call<T>("POST", path, {});
+    assert.equal(status, 201, `${path}: ${JSON.stringify(body)}`);
+    return body;
+  };
+  const snapshot = await answer<Snapshot>(`/v1/sandboxes/${id}/snapshot`);
+  assert.equal(snapshot.consistency, "application");
+  const made = await answer<Isolated>(`/v1/snapshots/${snapshot.id}/restore`);
+  const cloned = await answer<Clone>(`/v1/sandboxes/${id}/clone`);
+  const copies = [made, cloned.sandbox as Isolated];
   try {
     for (const copy of copies) {
       assert.equal(copy.isolation, "strong");
-      const [kept, a, b] = (await output("cat /srv/kept; wc -l < /srv/a; wc -l < /srv/b", copy.id)).split("\n");
-      assert.equal(kept, "kept");
+      const read = await api.execute(copy.id, "cat /srv/kept; wc -l < /srv/a; wc -l < /srv/b");
+      const [kept, a, b] = read.stdout.split("\n");
+      assert.equal(kept, "kept", JSON.stringify(read));
       assert.ok([0, 1].includes(Number(a) - Number(b)), `${a} ${b}`);
     }
-    assert.equal(await isStrong(copies[0]?.id ?? ""), true);
+    assert.equal(await isStrong(made.id), true);
   } finally {
     await Promise.all(copies.map((copy) => api.delete(copy.id)));
-    for (const one of [snapshot.id, cloned.body.snapshot.id]) await api.call("DELETE", `/v1/snapshots/${one}`);
+    for (const one of [snapshot.id, cloned.snapshot.id]) await api.call("DELETE", `/v1/snapshots/${one}`);
     await output("pkill -f /srv/a; true");
   }
 });
@@ -267,5 +274,7 @@ test("nothing is left of a deleted sandbox", async () => {
   await api.delete(id);
   await until("its processes are gone", () => hostProcesses(id).length === 0);
   const { XDG_RUNTIME_DIR: dir = "" } = Object.fromEntries(environmentOf(stack.pids.worker).map((pair) => pair.split("=")));
-  assert.deepEqual(readdirSync(join(dir, "runsc")), []);
+  // Other installations of these tests keep theirs in the same folder.
+  const left = (): string[] => readdirSync(join(dir, "runsc")).filter((name) => kernelOf(/[0-9a-f]{64}/.exec(name)?.[0] ?? assert.fail(name)) === undefined);
+  await until("the files of those that have no kernel are gone", () => left().length === 0);
 });
