@@ -2,22 +2,27 @@
  * This process's claim to its worker id. An id belongs to one machine, which has a random id of its own (`home`), and there to
  * the process that was started last. Each start raises the epoch, so that a process that was cut off or stood still finds out
  * that another has taken its place.
+ *
+ * A copy of the machine's disk has its `home`, too. So the first process after a start of the machine asks in the claim whether
+ * the one that is named there still lives, which is then on another machine: that one claims the id again, and this one is refused.
  */
 import { WorkerClaim } from "../shared/bus/entries.ts";
-import { BucketWriter } from "../shared/bus/kv.ts";
+import { BucketWriter, type Versioned } from "../shared/bus/kv.ts";
 import type { Bus } from "../shared/bus/nats.ts";
 import { buckets } from "../shared/bus/subjects.ts";
 import { SandgateError } from "../shared/errors.ts";
 import { checker } from "../shared/schemas/validate.ts";
 import { every } from "../shared/util/background.ts";
 import type { Logger } from "../shared/util/log.ts";
-import { pause } from "../shared/waiting.ts";
+import { pause, until } from "../shared/waiting.ts";
 import type { Home } from "./identity.ts";
 import type { StallWatch } from "./stall.ts";
 
 const lookMs = 2_000;
 /** By then, all copies of the storage have what was read to be otherwise, as long as they are connected. */
 const againMs = 250;
+/** In this time a process that lives has looked at its claim, and claimed its id again. */
+const answerMs = 2.5 * lookMs;
 const attemptsBeforeRefusal = 3;
 const confirmAttemptsMax = 8;
 
@@ -70,7 +75,11 @@ export class Claim {
     bus.onLost(() => this.#outages++);
   }
 
-  /** Claims the id. @throws {ClaimRefused} when it is another machine's, {WorkerForgotten}, {SandgateError} `unavailable`. */
+  /**
+   * Claims the id. Takes seconds after a start of the machine if the process before has not left in good order.
+   *
+   * @throws {ClaimRefused} when it is another machine's, {WorkerForgotten}, {SandgateError} `unavailable`.
+   */
   static async take(bus: Bus, claimant: Claimant): Promise<Claim> {
     const bucket = await BucketWriter.bind(bus, buckets.workers, checker(WorkerClaim));
     const { workerId } = claimant;
@@ -79,7 +88,9 @@ export class Claim {
       const found = await bucket.readVersion(workerId);
       const claimed = attempt < attemptsBeforeRefusal ? possibleClaim(claimant, found?.value) : nextClaim(claimant, found?.value);
       if (!claimed) continue;
-      const revision = await (found ? bucket.replace(workerId, claimed, found.revision) : bucket.create(workerId, claimed));
+      const abandoned = found && (await abandonedRevision(bucket, claimant, found));
+      if (found && abandoned === undefined) continue;
+      const revision = await (abandoned === undefined ? bucket.create(workerId, claimed) : bucket.replace(workerId, claimed, abandoned));
       if (revision !== undefined) return new Claim(bus, bucket, claimant, claimed, revision);
     }
   }
@@ -101,8 +112,15 @@ export class Claim {
     while (this.#settled < this.#doubts) await this.#confirmed();
   }
 
+  /** Tells that this process ends, so that no later one has to ask. @throws {SandgateError} `unavailable` */
+  async leave(): Promise<void> {
+    if (this.#bus.connected) await this.#bucket.replace(this.#claimant.workerId, { ...this.#claimed, left_at_ms: Date.now() }, this.#revision);
+  }
+
   async #watched(): Promise<void> {
-    if (this.#bus.connected && (await this.#look()).isFormer) await this.#confirmed();
+    if (!this.#bus.connected) return;
+    const { isFormer, isAsked } = await this.#look();
+    if (isFormer || isAsked) await this.#confirmed();
   }
 
   /** How often another process may have come without this one's knowledge. */
@@ -139,7 +157,7 @@ export class Claim {
   }
 
   /** Finds out who has the id, as far as it can be read. @returns the claim that it found, which is this process's or one from before it */
-  async #look(): Promise<{ readonly revision: number; readonly isFormer: boolean }> {
+  async #look(): Promise<{ readonly revision: number; readonly isFormer: boolean; readonly isAsked: boolean }> {
     const { workerId } = this.#claimant;
     const found = await this.#bucket.readVersion(workerId);
     // A claim from before this process's is of a copy that is behind, or of a storage that was restored from a backup.
@@ -152,8 +170,35 @@ export class Claim {
     // The storage has lost it, as it has lost the entries, which are written again as well.
     const revision = found?.revision ?? (await this.#bucket.create(workerId, this.#claimed));
     if (revision === undefined) throw new SandgateError("unavailable", "the worker's id is being claimed");
-    return { revision, isFormer };
+    return { revision, isFormer, isAsked: found?.value.asked_at_ms !== undefined };
   }
+}
+
+/**
+ * Finds out whether a process of another start of this machine has the id, which then runs on another one with a copy of the disk.
+ *
+ * @returns the revision of a claim that no living process defends; undefined when it has changed meanwhile
+ * @throws {ClaimRefused} when one does
+ */
+async function abandonedRevision(
+  bucket: BucketWriter<WorkerClaim>,
+  { workerId, home }: Claimant,
+  { value, revision }: Versioned<WorkerClaim>,
+): Promise<number | undefined> {
+  const mayLive = value.boot !== undefined && value.boot !== home.bootId && value.left_at_ms === undefined && value.forgotten_at_ms === undefined;
+  if (!mayLive) return revision;
+  // Several may ask at once. Of those who get no answer, one can replace what all have read.
+  const asked = value.asked_at_ms === undefined ? await bucket.replace(workerId, { ...value, asked_at_ms: Date.now() }, revision) : revision;
+  if (asked === undefined) return undefined;
+  const later = async (): Promise<WorkerClaim | undefined> => {
+    const found = await bucket.readVersion(workerId);
+    return found && found.revision > asked ? found.value : undefined;
+  };
+  const answer = await until(later, { pollMs: againMs, timeoutMs: answerMs });
+  if (!answer) return asked;
+  const isDefended = answer.peer === value.peer && answer.asked_at_ms === undefined && answer.left_at_ms === undefined && answer.forgotten_at_ms === undefined;
+  if (isDefended) throw new ClaimRefused(isCopied(workerId, home, answer));
+  return undefined;
 }
 
 /** What the claim may become; undefined when the id is another's, as far as was read: a copy that is behind may have answered. */
@@ -171,7 +216,7 @@ function nextClaim({ workerId, home, peer }: Claimant, found: WorkerClaim | unde
   const isOwn = found === undefined || found.home === home.id;
   if (isOwn && found?.forgotten_at_ms !== undefined) throw new WorkerForgotten(wasForgotten(workerId, found.forgotten_at_ms));
   if (!isOwn && found.forgotten_at_ms === undefined) throw new ClaimRefused(isAnothers(workerId, home, found));
-  return { home: home.id, epoch: (found?.epoch ?? 0) + 1, peer, claimed_at_ms: Date.now() };
+  return { home: home.id, epoch: (found?.epoch ?? 0) + 1, peer, claimed_at_ms: Date.now(), boot: home.bootId };
 }
 
 /** Whether a claim is one of the same machine from before this process's, which only a storage that was set back still has. */
@@ -193,5 +238,9 @@ const isAnothers = (workerId: string, { file }: Home, { home, claimed_at_ms }: W
   `the worker id ${workerId} is used by another machine, since ${timeOf(claimed_at_ms)}. Give this machine another SANDGATE_WORKER_ID; ` +
   `if the other one will never come back, run "sandgate-admin forget ${workerId}"; ` +
   `if this is that machine and its files were lost, write ${home} into ${file}`;
+
+const isCopied = (workerId: string, { file }: Home, { claimed_at_ms }: WorkerClaim): string =>
+  `the worker id ${workerId} is used by a machine that runs, since ${timeOf(claimed_at_ms)}, and whose ${file} this one has a copy of. ` +
+  "To use both, remove Sandgate with its data from the copy and let it join as a machine of its own; if this is the one to go on, stop the other first";
 
 const timeOf = (ms: number): string => new Date(ms).toISOString();

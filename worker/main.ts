@@ -97,18 +97,22 @@ async function layGround(): Promise<Ground> {
   await startTracing({ config, log, shutdown }, "worker", workerId);
   const host = await probeHost(config, workerId);
   shutdown.onStop("control groups", () => host.groups?.close());
-  return { config, log, shutdown, workerId, home: workerHome(dataDir), dataDir, host, stalls: new StallWatch() };
+  return { config, log, shutdown, workerId, home: workerHome(dataDir, join(config.runtimeDir, workerId)), dataDir, host, stalls: new StallWatch() };
 }
 
 /**
  * Ends this process at once when its id is no longer its own: nothing here may be done any more, not even an orderly stop. That of
  * a worker that was forgotten is started again, and then ends what runs in its sandboxes, which nothing else brings back any more.
  */
-function endWhenReplaced({ log }: Ground, claim: Claim): () => void {
-  return claim.watch(log, ({ why, isForgotten }) => {
+function endWhenReplaced({ log }: Ground, claim: Claim): () => Promise<void> {
+  const stopWatching = claim.watch(log, ({ why, isForgotten }) => {
     log.fatal({ event: "claim_lost" }, why);
     exitNow(isForgotten ? exitFailure : exitConfig);
   });
+  return async () => {
+    stopWatching();
+    await claim.leave().catch((err) => log.debug({ err }, "the claim still names this process"));
+  };
 }
 
 /** Removes the containers of sandboxes that an operator has given up, which nobody could end any more. Their files stay. */

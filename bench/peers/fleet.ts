@@ -65,7 +65,7 @@ class PlayedWorker {
     const storage = await Bus.connect(natsUrl, `sandgate-storage-${id}`, log, access.storage);
     await untilStorageIsThere(storage, log);
     const peers = new PeerWatch(bus, names.worker(id, newId("worker")), log);
-    const claim = await Claim.take(storage, { workerId: id, home: { id: newId("home"), file: "" }, peer: peers.peer, stalls });
+    const claim = await Claim.take(storage, { workerId: id, home: { id: newId("home"), file: "", bootId: id }, peer: peers.peer, stalls });
     const parts = { bus: storage, workerId: id, claim, log };
     const entries = await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry), parts);
     const snapshots = await OwnEntries.open(buckets.snapshots, checker(SnapshotEntry), parts);

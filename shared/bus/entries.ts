@@ -136,6 +136,12 @@ export const WorkerClaim = Type.Object({
   epoch: Count,
   peer: Type.Optional(Peer),
   claimed_at_ms: Millis,
+  /** Of the machine's start in which the process began. A machine with a copy of the disk has the same home, and another one of these. */
+  boot: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+  /** A process of another start of the machine wants the id, and waits for this one, if it lives, to claim it again. */
+  asked_at_ms: Type.Optional(Millis),
+  /** The process has stopped in good order. */
+  left_at_ms: Type.Optional(Millis),
   /** An operator has given the worker up: its sandboxes are no longer its own. */
   forgotten_at_ms: Type.Optional(Millis),
 });

@@ -1,14 +1,14 @@
 /** A whole installation as `npm start` runs it, with a data directory of its own and the image store of all tests. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { appDir } from "../../shared/programs.mjs";
 import { accountEnvironment, inPodmanNamespace } from "../../systemd/base/as-account.ts";
 import type { Instance } from "../../systemd/base/instance.ts";
 import { run } from "../../systemd/base/run.ts";
 import { identify, isRunning, type ProcessId, signalProcess } from "../../systemd/supervisor/processes.ts";
-import { temporaryFolder } from "./folder.ts";
+import { removeAbandoned, temporaryFolder } from "./folder.ts";
 import { testPort } from "./ports.ts";
 import { borrowDefaultImage, testInstance } from "./prepare.ts";
 import { until } from "./until.ts";
@@ -118,12 +118,10 @@ export class NpmStart implements AsyncDisposable {
     if (this.#workerId) {
       for (const id of await this.containers()) await this.containerPodman("rm", "--force", "--time", "0", id);
       await unmountInPodman(this.instance, this.#workerId);
+      await removeAbandoned(join(this.instance.runtimeDir, "sandgate", this.#workerId));
     }
     await freeVolume(this.instance.paths);
-    await until("podman has left its home", () => {
-      rmSync(this.instance.paths.data, { recursive: true, force: true });
-      return true;
-    });
+    await removeAbandoned(this.instance.paths.data);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -10,7 +10,7 @@ import type { Instance } from "../../systemd/base/instance.ts";
 import { run } from "../../systemd/base/run.ts";
 import { instanceDirectory } from "../../systemd/setup/runtime-directory.ts";
 import { endUnusedPause } from "../../systemd/supervisor/pause.ts";
-import { temporaryFolder } from "./folder.ts";
+import { removeAbandoned, temporaryFolder } from "./folder.ts";
 import { preparedInstance, testInstance } from "./prepare.ts";
 import { until } from "./until.ts";
 
@@ -52,7 +52,7 @@ export class OwnStore {
       return true;
     });
     await endUnusedPause(this.#instance);
-    rmSync(this.#instance.runtimeDir, { recursive: true, force: true });
+    await removeAbandoned(this.#instance.runtimeDir);
     rmSync(this.#dir, { recursive: true, force: true });
   }
 }

@@ -1,5 +1,5 @@
 /** Small file systems, which a test can fill, and an installation with its sandboxes, records and snapshots on one. */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../shared/config.ts";
@@ -11,6 +11,7 @@ import { instanceDirectory } from "../../systemd/setup/runtime-directory.ts";
 import { ensure } from "../../systemd/setup/step.ts";
 import { endUnusedPause } from "../../systemd/supervisor/pause.ts";
 import { Api } from "./api.ts";
+import { removeAbandoned } from "./folder.ts";
 import { type Stack, startStack } from "./stack.ts";
 
 const MiB = 1024 ** 2;
@@ -118,7 +119,7 @@ export class SmallDisk {
     await this.files.empty();
     await this.stack[Symbol.asyncDispose]();
     await endUnusedPause(this.stack.instance);
-    rmSync(this.stack.instance.runtimeDir, { recursive: true, force: true });
+    await removeAbandoned(this.stack.instance.runtimeDir);
     await this.files[Symbol.asyncDispose]();
   }
 }

@@ -1,6 +1,6 @@
 /** A whole installation for a test: nats-server, workers, gateways, with a data directory and ports of its own. */
 import { randomBytes } from "node:crypto";
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { distinctFolders, groupFoldersOf } from "../../shared/util/control-groups.ts";
@@ -13,6 +13,7 @@ import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
 import { untilAbandonedEnd } from "../../worker/runtime/podman/abandoned.ts";
 import { busAddress } from "./bus.ts";
+import { removeAbandoned } from "./folder.ts";
 import { testPort } from "./ports.ts";
 import { borrowImages, preparedExecServer, preparedImageId, testInstance } from "./prepare.ts";
 import { type ProcessSpec, TestProcess } from "./process.ts";
@@ -157,16 +158,13 @@ export class Stack implements AsyncDisposable {
     for (const label of labels) await this.podman("rm", "--force", "--time", "0", "--filter", `label=${label}`);
     for (const id of this.#workerIds) await this.containerPodman(["rm", "--all", "--force", "--time", "0"], id);
     for (const id of this.#workerIds) await unmountInPodman(this.instance, id);
-    for (const id of this.#workerIds) rmSync(join(this.instance.runtimeDir, "sandgate", id), { recursive: true, force: true });
+    for (const id of this.#workerIds) await removeAbandoned(join(this.instance.runtimeDir, "sandgate", id));
     await until("nothing runs in the groups of its sandboxes", () => {
       for (const id of this.#workerIds) removeWorkerGroups(this.instance.account.uid, id);
       return true;
     });
     for (const volume of this.#volumes) await volume[Symbol.asyncDispose]();
-    await until("podman has left its home", () => {
-      rmSync(this.dataDir, { recursive: true, force: true });
-      return true;
-    });
+    await removeAbandoned(this.dataDir);
   }
 }
 

@@ -1,6 +1,6 @@
 /** A worker that is away for long, is started twice, or was forgotten: its id belongs to one machine and one process. */
 import assert from "node:assert/strict";
-import { chownSync, mkdirSync } from "node:fs";
+import { chownSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Api } from "../../helpers/api.ts";
@@ -48,16 +48,37 @@ test("the sandboxes of a worker that stays away are in error, with the reason, u
   assert.equal((await api.execute(sandbox, "cat /root/file")).stdout, "kept\n");
 });
 
-test("another machine with the same id is refused, and the worker goes on", async () => {
-  const elsewhere = join(stack.dataDir, "elsewhere");
+/** Makes the data folder of another worker, as a copy of the worker's to which only the machine's id matters, or an empty one. */
+function dataFolder(name: string, isCopy: boolean): string {
+  const dir = join(stack.dataDir, name);
+  mkdirSync(join(dir, "worker"), { recursive: true });
+  const own = isCopy ? ["worker", "worker/worker-home"] : ["worker"];
+  if (isCopy) copyFileSync(join(worker.spec.env.SANDGATE_DATA_DIR as string, "worker/worker-home"), join(dir, "worker/worker-home"));
   const { uid, gid } = stack.instance.account;
-  mkdirSync(elsewhere, { mode: 0o700 });
-  chownSync(elsewhere, uid, gid);
-  await using second = withSettings(worker, { SANDGATE_DATA_DIR: elsewhere, SANDGATE_VOLUME_DIR: "" });
-  await assert.rejects(second.start(), refused(`the worker id ${workerId} is used by another machine, since`));
-  assert.equal((await api.execute(sandbox, "cat /root/file")).stdout, "kept\n");
-  assert.ok(worker.readyLine, "the worker runs");
-});
+  for (const path of [dir, ...own.map((one) => join(dir, one))]) chownSync(path, uid, gid);
+  return dir;
+}
+
+for (const [machine, isCopy, said] of [
+  ["another machine with the same id", false, "is used by another machine, since"],
+  ["a machine with a copy of the disk", true, "is used by a machine that runs, since .* this one has a copy of"],
+] as const) {
+  test(`${machine} is refused, and the worker goes on`, async () => {
+    const runtimeDir = join(stack.instance.runtimeDir, `sandgate-${workerId}-copy`);
+    await using second = withSettings(worker, {
+      SANDGATE_DATA_DIR: dataFolder(isCopy ? "copy" : "elsewhere", isCopy),
+      SANDGATE_VOLUME_DIR: "",
+      ...(isCopy ? { SANDGATE_RUNTIME_DIR: runtimeDir } : {}),
+    });
+    try {
+      await assert.rejects(second.start(), refused(`the worker id ${workerId} ${said}`));
+    } finally {
+      rmSync(runtimeDir, { recursive: true, force: true });
+    }
+    assert.equal((await api.execute(sandbox, "cat /root/file")).stdout, "kept\n");
+    assert.ok(worker.readyLine, "the worker runs");
+  });
+}
 
 test("a process whose place another has taken carries out nothing any more, and ends", async () => {
   await using successor = withSettings(worker, {});

@@ -30,9 +30,9 @@ afterEach(async () => {
   await nats?.[Symbol.asyncDispose]();
 });
 
-/** A process on a machine. */
-async function take(home: string, bus?: Bus): Promise<Claim> {
-  const claimant = { workerId: "w1", home: { id: home, file: `/data/${home}` }, peer: peers.worker("w1", newId("worker")), stalls: new StallWatch() };
+/** A process on a machine, in one of the machine's starts. */
+async function take(home: string, bus?: Bus, bootId = "boot-1"): Promise<Claim> {
+  const claimant = { workerId: "w1", home: { id: home, file: `/data/${home}`, bootId }, peer: peers.worker("w1", newId("worker")), stalls: new StallWatch() };
   return Claim.take(bus ?? (await nats.connect()), claimant);
 }
 
@@ -87,6 +87,48 @@ test("another machine is refused and told what to do, and the one that has the i
   });
   await first.sure();
   assert.equal((await bucket.read("w1"))?.epoch, 1);
+});
+
+const onCopy = (bootId: string): Promise<Claim> => take("a", undefined, bootId);
+
+test("a copy of a machine is refused while the machine's process lives, which goes on", async () => {
+  const first = await take("a");
+  const stop = first.watch(quiet, ({ why }) => assert.fail(why));
+  await assert.rejects(onCopy("boot-2"), (error: Error) => {
+    assert.ok(error instanceof ClaimRefused);
+    assert.match(error.message, /^the worker id w1 is used by a machine that runs, since 2.*Z, and whose \/data\/a this one has a copy of\./);
+    return true;
+  });
+  await first.sure();
+  const { epoch, boot, asked_at_ms } = (await bucket.read("w1")) as WorkerClaim;
+  assert.deepEqual([epoch, boot, asked_at_ms], [1, "boot-1", undefined]);
+  // A further process of its own machine need not ask.
+  const second = take("a");
+  stop();
+  assert.equal((await second).epoch, 2);
+});
+
+test("after a start of the machine, its process gets the id, whether the one before was killed or has stopped", async () => {
+  await take("a");
+  const second = await onCopy("boot-2");
+  assert.equal(second.epoch, 2);
+  await second.leave();
+  assert.equal((await onCopy("boot-3")).epoch, 3);
+});
+
+test("of several copies of a machine that is gone, one gets the id", async () => {
+  await take("a");
+  const started = ["boot-2", "boot-3", "boot-4"].map(async (bootId) => {
+    const claim = await onCopy(bootId);
+    return claim.watch(quiet, ({ why }) => assert.fail(why));
+  });
+  const ends = await Promise.allSettled(started);
+  for (const end of ends) {
+    if (end.status === "fulfilled") end.value();
+    else assert.ok(end.reason instanceof ClaimRefused, end.reason);
+  }
+  assert.equal(ends.filter(({ status }) => status === "fulfilled").length, 1);
+  assert.equal((await bucket.read("w1"))?.epoch, 2);
 });
 
 test("a forgotten worker stops, cannot start again on its machine, and leaves its id to another", async () => {

@@ -26,7 +26,7 @@ const bus = await nats.connect();
 await BucketWriter.open(bus, buckets.workers, checker(WorkerClaim));
 const gateway = await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry));
 const workerId = "w2";
-const claim = await Claim.take(bus, { workerId, home: { id: "h", file: "f" }, peer: peers.worker(workerId, "p"), stalls: new StallWatch() });
+const claim = await Claim.take(bus, { workerId, home: { id: "h", file: "f", bootId: "b" }, peer: peers.worker(workerId, "p"), stalls: new StallWatch() });
 const directory = await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry), { bus, workerId, claim, log: quiet });
 const store = new Store(join(fixture(temporaryFolder("arrivals")).path, "lmdb"));
 atEnd(() => store.close());

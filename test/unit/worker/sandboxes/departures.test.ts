@@ -19,7 +19,7 @@ const bus = await nats.connect();
 await BucketWriter.open(bus, buckets.workers, checker(WorkerClaim));
 const gateway = await BucketWriter.open(bus, buckets.sandboxes, checker(SandboxEntry));
 const workerId = "w1";
-const claim = await Claim.take(bus, { workerId, home: { id: "h", file: "f" }, peer: peers.worker(workerId, "p"), stalls: new StallWatch() });
+const claim = await Claim.take(bus, { workerId, home: { id: "h", file: "f", bootId: "b" }, peer: peers.worker(workerId, "p"), stalls: new StallWatch() });
 const directory = await OwnEntries.open(buckets.sandboxes, checker(SandboxEntry), { bus, workerId, claim, log: quiet });
 const departures = new Departures(directory);
 
