@@ -18,7 +18,7 @@ import { aptUnpack, aptUpdate, hasCandidates } from "./apt.ts";
 import { type Archive, furtherArchives } from "./apt-sources.ts";
 
 const sourceDir = join(appDir, "worker/runtime/exec-server");
-const sources = ["server.c", "files.c", "files.h", "root.c", "root.h", "terminal.c", "terminal.h"].map((name) => join(sourceDir, name));
+const sources = ["server.c", "files.c", "files.h", "keep.c", "keep.h", "root.c", "root.h", "terminal.c", "terminal.h"].map((name) => join(sourceDir, name));
 const prefix = "exec-server-";
 /** A compiler, its own headers, and the C library. */
 const packages = ["tcc", "musl-dev"];

@@ -5,7 +5,7 @@ import type { Stream } from "../../shared/stream/stream.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import { outOfMemory, type RunningCommand, sigkillExitCode } from "../runtime/container/command.ts";
 import { ContainerNotRunning } from "../runtime/container/container.ts";
-import { missingProgram } from "../runtime/container/failures.ts";
+import { reaperFailure } from "../runtime/container/failures.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 import type { Activity } from "../sandboxes/registry.ts";
 import { OutputStream, pump } from "./output.ts";
@@ -112,7 +112,7 @@ export class Execution implements Activity {
     }
     if (stop?.kind === "timeout") return { ...common, status: "timeout", exit_code: exitCodes.timeout };
     if (stop?.kind === "limit") return { ...common, status: "completed", exit_code: sigkillExitCode, error: stop.reason };
-    const missing = exitCode === 0 ? undefined : missingProgram(stderr.preview.text, ["/bin/sh"]);
+    const missing = exitCode === 0 ? undefined : reaperFailure(stderr.preview.text, ["/bin/sh"]);
     if (missing) return { ...common, status: "error", exit_code: exitCodes.error, error: missing.message, code: missing.code };
     return { ...common, status: "completed", exit_code: exitCode, ...outOfMemory(command, exitCode) };
   }

@@ -2,7 +2,7 @@
 import { SandgateError } from "../../shared/errors.ts";
 import type { RunningCommand } from "../runtime/container/command.ts";
 import type { Container } from "../runtime/container/container.ts";
-import { missingProgram } from "../runtime/container/failures.ts";
+import { reaperFailure } from "../runtime/container/failures.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { PipeReader } from "../runtime/process/pipes.ts";
 
@@ -53,7 +53,7 @@ export async function endOf(tool: RunningCommand): Promise<{ exitCode: number; s
 
 /** The caller's error for a program's exit code and messages. */
 export function toolFault(exitCode: number, stderr: string, path: string): SandgateError {
-  const known = missingProgram(stderr, shell) ?? faults[exitCode]?.(path);
+  const known = reaperFailure(stderr, shell) ?? faults[exitCode]?.(path);
   if (known) return known;
   const cause = new Error(`exit ${exitCode}: ${stderr}`);
   if (/no space left|quota exceeded/i.test(stderr)) return new SandgateError("insufficient_storage", "the sandbox or its host is out of disk space", { cause });

@@ -13,7 +13,7 @@ import type { ContainerSpec } from "../podman/spec.ts";
 import { commandLineOf, monitorOf, pidNamespaceOf, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import type { Copies } from "./copies.ts";
-import { meetingPlace, reaperPath } from "./first-process.ts";
+import { execServerPath, meetingPlace, reaperPath } from "./first-process.ts";
 import { groupOfContainer, type SandboxGroup } from "./groups.ts";
 import { ownFiles } from "./own-files.ts";
 import { kernelOf, strongProcesses } from "./strong.ts";
@@ -50,6 +50,8 @@ export interface Container {
   networkPids: readonly number[];
   /** Whether it has the reaper for terminals; a container created by an earlier version of the worker may not. */
   readonly hasReaper: boolean;
+  /** Whether it has the program of the exec server, which in strong ones only keeps commands together; likewise. */
+  readonly hasExecServer: boolean;
   /** The folder on the host in which its exec server finds the worker; undefined when it has no server. */
   readonly meetingPlace: string | undefined;
   /** Files of Podman's that are the container's to write, such as /etc/hosts. */
@@ -129,6 +131,7 @@ export async function inspectContainer(
     networkPids: network === "none" ? [] : networkPid === undefined ? networkPids(bundle, copied?.waiting.pid ?? state.pid) : [networkPid],
     ownFiles: (bundle.mounts ?? []).flatMap(({ destination, source }) => (source && ownPaths.includes(destination) ? [source] : [])),
     hasReaper: mountAt(bundle, reaperPath) !== undefined,
+    hasExecServer: mountAt(bundle, execServerPath) !== undefined,
     meetingPlace: mountAt(bundle, meetingPlace)?.source,
   };
 }

@@ -52,8 +52,11 @@ function noProgram(args: readonly string[], cause: Error): SandgateError {
   return new SandgateError("unprocessable", message, { reason: "no_such_program", cause });
 }
 
-/** The error when the subreaper's own message is all the output, because it could not start the command: its files were removed. */
-export function missingProgram(stderr: string, args: readonly string[]): SandgateError | undefined {
-  if (!/^ERROR \(catatonit:\d+\): failed to exec pid1: No such file or directory\n$/.test(stderr)) return undefined;
-  return noProgram(args, new Error(stderr));
+const saidByReaper = /^(?:ERROR \(catatonit:\d+\): failed to exec pid1|sandgate-exec: the command could not be started): (.*)\n$/;
+
+/** The error when the subreaper's own message is all the output, because it could not start the command, whose files were removed, for example. */
+export function reaperFailure(stderr: string, args: readonly string[]): SandgateError | undefined {
+  const [, why] = saidByReaper.exec(stderr) ?? [];
+  if (why === "No such file or directory") return noProgram(args, new Error(stderr));
+  return why === "Resource temporarily unavailable" ? full(new Error(stderr)) : undefined;
 }

@@ -23,7 +23,9 @@ if [ "$session" != $$ ] && command -v setsid > /dev/null; then exec setsid -c "$
 exec "$@"`;
 
 /** The command under the subreaper that keeps everything it starts together, in its terminal. */
-export function reaped({ hasReaper }: Container, args: readonly string[], terminal: CommandTerminal | undefined): string[] {
+export function reaped({ isolation, hasExecServer, hasReaper }: Container, args: readonly string[], terminal: CommandTerminal | undefined): string[] {
+  // See `keep.c`.
+  if (isolation === "strong" && hasExecServer) return [execServerPath, "keep", ...args];
   const command = terminal && hasReaper ? [reaperPath, "-s", "--", ...args] : [initPath, "--", ...args];
   return terminal && !terminal.isHosts ? ["/bin/sh", "-c", entering, terminal.path, ...command] : command;
 }

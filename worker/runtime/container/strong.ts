@@ -19,6 +19,8 @@ const signalsAtOnce = 4;
 const startPollMs = 10;
 /** Of the process that only waits. */
 const firstPid = 1;
+/** What `keep.c` calls itself, at the end of a line of the list. */
+const keeperName = /\s\.sandgate-(\d{1,6})$/;
 
 /** What is needed to find a strong sandbox's processes, and to end its kernel. */
 interface StrongContainer {
@@ -31,6 +33,8 @@ interface StrongContainer {
 interface InnerProcess {
   readonly pid: number;
   readonly parent: number;
+  /** The process that the runtime has started for a command, where this one is the command's keeper, as it says of itself. */
+  readonly keptFor: number | undefined;
 }
 
 /** The processes in the sandbox; none when it is gone. */
@@ -40,16 +44,26 @@ export async function innerProcesses({ id }: Pick<StrongContainer, "id">): Promi
   // UID, PID, PPID; a name at the end of a line may contain anything, also what looks like another process.
   return stdout.split("\n").flatMap((line) => {
     const [, pid, parent] = /^\d+\s+(\d+)\s+(\d+)\s/.exec(line) ?? [];
-    return pid && parent ? [{ pid: Number(pid), parent: Number(parent) }] : [];
+    const [, keptFor] = keeperName.exec(line) ?? [];
+    return pid && parent ? [{ pid: Number(pid), parent: Number(parent), keptFor: keptFor === undefined ? undefined : Number(keptFor) }] : [];
   });
 }
 
-/** A process with its descendants, parents first. */
-async function innerTree(container: Pick<StrongContainer, "id">, root: number): Promise<number[]> {
+/** A command, and all that it has started. */
+interface CommandTree {
+  /** The process that the runtime has started, which is a subreaper where `keep.c` is not at hand, and the keeper. */
+  readonly keepers: readonly number[];
+  /** Parents first. */
+  readonly programs: readonly number[];
+}
+
+/** @param root the process that the runtime has started */
+async function commandTree(container: Pick<StrongContainer, "id">, root: number): Promise<CommandTree> {
   const processes = await innerProcesses(container);
-  const tree = processes.filter(({ pid }) => pid === root).map(({ pid }) => pid);
+  const keepers = processes.filter(({ pid, keptFor }) => pid === root || keptFor === root).map(({ pid }) => pid);
+  const tree = [...keepers];
   for (const parent of tree) tree.push(...processes.filter((one) => one.parent === parent && !tree.includes(one.pid)).map(({ pid }) => pid));
-  return tree;
+  return { keepers, programs: tree.slice(keepers.length) };
 }
 
 /** Signals processes; without effect on those that are gone. */
@@ -63,16 +77,22 @@ async function signalInner({ id }: Pick<StrongContainer, "id">, pids: readonly n
 }
 
 /**
- * Kills a command's subreaper with its descendants. It is stopped first: it still inherits orphans, but does not exit with the
- * command. What cannot be ended so goes with the whole sandbox, which is then started again.
+ * Kills a command's keepers with their descendants. They are stopped first: a keeper still inherits orphans, but does not exit with
+ * the command. What cannot be ended so goes with the whole sandbox, which is then started again.
  */
 async function killInnerTree(container: StrongContainer, root: number): Promise<void> {
-  await signalInner(container, [root], "SIGSTOP");
-  // The dead stay in the list until the root, which is stopped, has waited for them.
-  const killed = new Set([root]);
+  const stopped = new Set<number>();
+  // The dead stay in the list until their keeper, which is stopped, has waited for them.
+  const killed = new Set<number>();
   for (let round = 0; round < killRoundsMax && killed.size <= treeMax; round++) {
-    const living = (await innerTree(container, root)).filter((pid) => !killed.has(pid));
-    if (living.length === 0) return signalInner(container, [root], "SIGKILL");
+    const { keepers, programs } = await commandTree(container, root);
+    const running = keepers.filter((pid) => !stopped.has(pid));
+    const living = programs.filter((pid) => !killed.has(pid));
+    if (running.length + living.length === 0) return signalInner(container, keepers, "SIGKILL");
+    await signalInner(container, running, "SIGSTOP");
+    for (const pid of running) stopped.add(pid);
+    // What a keeper has inherited before it stood is in the next list.
+    if (running.length > 0) continue;
     if (living.length <= treeMax) await signalInner(container, living, "SIGKILL");
     for (const pid of living) killed.add(pid);
   }
@@ -89,11 +109,12 @@ export async function killStrong(container: StrongContainer, innerPid: Promise<n
   await exited.catch(() => {});
 }
 
-/** Kills all commands. The runtime has started them, so they have no parent in the sandbox; neither has the first process. */
+/** Kills all commands. What the runtime has started for them has no parent in the sandbox; neither has the first process. */
 export async function killCommands(container: StrongContainer): Promise<number> {
-  const roots = (await innerProcesses(container)).filter(({ pid, parent }) => parent === 0 && pid !== firstPid);
-  for (const { pid } of roots) await killInnerTree(container, pid);
-  return roots.length;
+  const processes = await innerProcesses(container);
+  const roots = new Set(processes.flatMap(({ pid, parent, keptFor }) => (parent === 0 && pid !== firstPid ? [pid] : keptFor === undefined ? [] : [keptFor])));
+  for (const root of roots) await killInnerTree(container, root);
+  return roots.size;
 }
 
 /** Has the runtime that follows it run in a terminal of the host, its controlling one, which it opens for reading and writing. */
@@ -113,8 +134,8 @@ export async function signalStrong(container: StrongContainer, { runtimePid, inn
   // These would reach the runtime itself.
   const isPassedOn = hasTerminal && name !== "SIGKILL" && name !== "SIGSTOP";
   if (isPassedOn) attempt(() => process.kill(runtimePid, name));
-  // The first is the subreaper, which ends with the command.
-  else await signalInner(container, (await innerTree(container, innerPid)).slice(1), name);
+  // A keeper ends with its command.
+  else await signalInner(container, (await commandTree(container, innerPid)).programs, name);
 }
 
 /** Resolves with a command's process in the sandbox once the runtime has written it to a file; undefined when it has ended before. */

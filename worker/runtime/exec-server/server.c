@@ -30,6 +30,7 @@
  */
 #define _GNU_SOURCE
 #include "files.h"
+#include "keep.h"
 #include "root.h"
 #include "terminal.h"
 #include <errno.h>
@@ -431,10 +432,11 @@ static _Noreturn void be_first(const char *pending) {
 }
 
 /*
- * The argument, if there is one, is the most signals that may wait for the server and its commands; or else, where the worker runs this
- * program outside of sandboxes, what it is to do there.
+ * The argument, if there is one, is the most signals that may wait for the server and its commands; or else what else this program is
+ * to do: outside of sandboxes, and in strong ones.
  */
 int main(int count, char **arguments) {
+  if (count > 2 && strcmp(arguments[1], "keep") == 0) return keep_command(arguments + 2);
   if (count > 1 && strcmp(arguments[1], "root") == 0) return enter_root(count - 2, arguments + 2);
   if (getpid() == 1) be_first(count > 1 ? arguments[1] : NULL);
   /* A child of the sandbox's first process, which outlives the runtime's own start of this program. */

@@ -118,7 +118,8 @@ function programsOf({ host, meetings }: On, { isolation, sandboxId }: ContainerS
   return [
     program(initBinary, initPath),
     ...(reaperBinary ? [program(reaperBinary, reaperPath)] : []),
-    ...(execServer && hasExecServer(host, isolation) ? [program(execServer, execServerPath), shown(meetings.of(sandboxId), meetingPlace)] : []),
+    ...(execServer ? [program(execServer, execServerPath)] : []),
+    ...(hasExecServer(host, isolation) ? [shown(meetings.of(sandboxId), meetingPlace)] : []),
   ];
 }
 

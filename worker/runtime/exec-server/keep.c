@@ -1,0 +1,105 @@
+/*
+ * Keeps together what a command of a strong sandbox starts, so that all of it can be found and ended: its keeper is a child subreaper.
+ *
+ * The keeper cannot be the process that gVisor's runtime has started, as it would be under Linux. That process has no parent, and when
+ * it exits, gVisor takes a descendant that exits at the same moment for the end of the sandbox's first process, and kills everything
+ * in the sandbox. So the keeper is a child of the first process, and the runtime's own process, which starts and then waits for it, is
+ * no subreaper and has no children. The worker finds the keeper by its name, which has the number of the other one.
+ */
+#define _GNU_SOURCE
+#include "keep.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STREAMS = 3 };
+enum { LOST = 128 + SIGKILL, FAILED = 126 };
+
+/* The worker takes this for its answer. */
+static _Noreturn void fail(int error) {
+  dprintf(STDERR_FILENO, "sandgate-exec: the command could not be started: %s\n", strerror(error));
+  _exit(FAILED);
+}
+
+static void close_streams(void) {
+  for (int i = 0; i < STREAMS; i++) close(i);
+}
+
+/* In the command's own process. The signal that a process in the background gets for taking the terminal is blocked here. */
+static _Noreturn void become(char **arguments) {
+  sigset_t none;
+  setpgid(0, 0);
+  if (isatty(STDIN_FILENO)) tcsetpgrp(STDIN_FILENO, getpid());
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  execvp(arguments[0], arguments);
+  fail(errno);
+}
+
+/* Says what its process id is, starts the command once it may, passes signals on to it, and says how it has ended. */
+static _Noreturn void keep(pid_t starter, int may_start, int told, char **arguments) {
+  char name[16], byte;
+  pid_t self = getpid();
+  snprintf(name, sizeof name, ".sandgate-%d", (int)starter);
+  prctl(PR_SET_NAME, name, 0, 0, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  sigset_t signals;
+  sigfillset(&signals);
+  sigprocmask(SIG_BLOCK, &signals, NULL);
+  if (write(told, &self, sizeof self) != sizeof self || read(may_start, &byte, 1) != 1) _exit(0);
+  pid_t command = vfork();
+  if (command == 0) become(arguments);
+  if (command < 0) fail(errno);
+  close_streams();
+  for (int status;;) {
+    int signal = sigwaitinfo(&signals, NULL);
+    if (signal > 0 && signal != SIGCHLD) kill(command, signal);
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (ended == command) _exit(write(told, &status, sizeof status) != sizeof status);
+  }
+}
+
+static pid_t keeper;
+
+static void pass_on(int signal) {
+  kill(keeper, signal);
+}
+
+/* Has the keeper get what this process is told, but not what is about this one's terminal or child. */
+static void pass_signals(void) {
+  struct sigaction passed = {.sa_handler = pass_on, .sa_flags = SA_RESTART}, ignored = {.sa_handler = SIG_IGN};
+  for (int signal = 1; signal <= SIGSYS; signal++)
+    if (signal != SIGCHLD) sigaction(signal, &passed, NULL);
+  for (const int *signal = (const int[]){SIGTTIN, SIGTTOU, SIGTSTP, SIGPIPE, 0}; *signal; signal++) sigaction(*signal, &ignored, NULL);
+}
+
+int keep_command(char **arguments) {
+  int go[2], told[2], status;
+  pid_t starter = getpid();
+  if (pipe2(go, O_CLOEXEC) < 0 || pipe2(told, O_CLOEXEC) < 0) fail(errno);
+  /* Ends at once, so that the first process becomes the keeper's parent. */
+  pid_t between = vfork();
+  if (between == 0) {
+    pid_t forked = fork();
+    if (forked != 0) _exit(forked < 0 ? errno : 0);
+    close(go[1]);
+    close(told[0]);
+    keep(starter, go[0], told[1], arguments);
+  }
+  if (between < 0) fail(errno);
+  close(go[0]);
+  close(told[1]);
+  if (waitpid(between, &status, 0) != between || !WIFEXITED(status)) return LOST;
+  if (WEXITSTATUS(status) != 0) fail(WEXITSTATUS(status));
+  if (read(told[0], &keeper, sizeof keeper) != sizeof keeper) return LOST;
+  pass_signals();
+  close_streams();
+  if (write(go[1], "", 1) != 1 || read(told[0], &status, sizeof status) != sizeof status) return LOST;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
