@@ -25,7 +25,7 @@ export async function openFleet(base: Base) {
   shutdown.onStop("sandboxes", () => sandboxes.stop());
   const snapshots = await EntryMirror.watch(bus, buckets.snapshots, checker(SnapshotEntry), log);
   shutdown.onStop("snapshots", () => snapshots.stop());
-  const layers = await LayerCollector.open(bus, (workerId) => layersOnTheirWay(sandboxes, workerId));
+  const layers = await LayerCollector.open(bus, layersOnTheirWay(sandboxes));
   const claims = await Claims.watch(bus, log);
   shutdown.onStop("claims", () => claims.stop());
   const workers = new Dispatcher(bus, peers, claims, config);
@@ -43,10 +43,22 @@ export async function openFleet(base: Base) {
   };
 }
 
-/** What the object store keeps, under the name of a worker, for sandboxes that are about to leave it. */
-async function layersOnTheirWay(sandboxes: EntryMirror<SandboxEntry>, workerId: string): Promise<readonly string[]> {
-  await sandboxes.caughtUp();
-  return [...sandboxes.values(), ...sandboxes.given()].flatMap(({ worker_id, move, handed_over }) =>
-    worker_id === workerId && move?.from === workerId && !handed_over ? (move.layers ?? []) : [],
-  );
+/**
+ * Returns what finds the layers that the object store keeps, under the name of a worker, for sandboxes that are about to leave it. These
+ * are known at every moment, since every deletion of a snapshot asks, and an installation has very many other sandboxes.
+ */
+function layersOnTheirWay(sandboxes: EntryMirror<SandboxEntry>): (workerId: string) => Promise<readonly string[]> {
+  const moving = new Map<string, SandboxEntry>();
+  const take = (id: string, entry: SandboxEntry | undefined): void => {
+    if (entry?.move) moving.set(id, entry);
+    else moving.delete(id);
+  };
+  for (const entry of sandboxes.values()) take(entry.id, entry);
+  sandboxes.onChange(take);
+  return async (workerId) => {
+    await sandboxes.caughtUp();
+    return [...moving.values(), ...sandboxes.given()].flatMap(({ worker_id, move, handed_over }) =>
+      worker_id === workerId && move?.from === workerId && !handed_over ? (move.layers ?? []) : [],
+    );
+  };
 }
