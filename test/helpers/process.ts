@@ -1,5 +1,5 @@
 /** A real process of the product, which a test can start, watch, kill and restart. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -19,6 +19,7 @@ export interface ProcessSpec {
 }
 
 const readyTimeoutMs = 60_000;
+const startingCharsMax = 200;
 
 export class TestProcess {
   readonly spec: ProcessSpec;
@@ -72,7 +73,8 @@ export class TestProcess {
     }
     child.once("error", ready.reject);
     child.once("exit", (code, signal) => ready.reject(new Error(`${name} ended (${signal ?? code}):\n${this.#lines.slice(-10).join("\n")}`)));
-    const timer = setTimeout(() => ready.reject(new Error(`${name} is not ready:\n${this.#lines.slice(-10).join("\n")}`)), readyTimeoutMs);
+    const notReady = (): Error => new Error(`${name} is not ready:\n${this.#lines.slice(-10).join("\n")}\n${startingPrograms()}`);
+    const timer = setTimeout(() => ready.reject(notReady()), readyTimeoutMs);
     await ready.promise.finally(() => clearTimeout(timer));
   }
 
@@ -111,4 +113,14 @@ export class TestProcess {
     this.#readyLine = line;
     ready();
   }
+}
+
+/** What a start of a part may be waiting for: programs of this machine, how long each has run, and in which call of the kernel it is. */
+function startingPrograms(): string {
+  const lines = execFileSync("ps", ["-eo", "pid,ppid,etimes,stat,wchan:24,args", "--forest"], { encoding: "utf8" }).split("\n");
+  const isOfStart = (line: string): boolean => /run-as-worker|podman|conmon|nsenter|worker-main|gateway-main|nats-server/.test(line);
+  return lines
+    .filter(isOfStart)
+    .map((line) => line.slice(0, startingCharsMax))
+    .join("\n");
 }
