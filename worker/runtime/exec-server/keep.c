@@ -42,6 +42,9 @@ static _Noreturn void become(char **arguments) {
   fail(errno);
 }
 
+/* Signals are blocked before anything is started, so that none that comes early ends a process instead of the command. */
+static sigset_t signals;
+
 /* Says what its process id is, starts the command once it may, passes signals on to it, and says how it has ended. */
 static _Noreturn void keep(pid_t starter, int may_start, int told, char **arguments) {
   char name[16], byte;
@@ -49,9 +52,6 @@ static _Noreturn void keep(pid_t starter, int may_start, int told, char **argume
   snprintf(name, sizeof name, ".sandgate-%d", (int)starter);
   prctl(PR_SET_NAME, name, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  sigset_t signals;
-  sigfillset(&signals);
-  sigprocmask(SIG_BLOCK, &signals, NULL);
   if (write(told, &self, sizeof self) != sizeof self || read(may_start, &byte, 1) != 1) _exit(0);
   pid_t command = vfork();
   if (command == 0) become(arguments);
@@ -71,17 +71,23 @@ static void pass_on(int signal) {
   kill(keeper, signal);
 }
 
-/* Has the keeper get what this process is told, but not what is about this one's terminal or child. */
+/* Has the keeper get what this process is told, but not what is about this one's terminal, child or faults. */
 static void pass_signals(void) {
-  struct sigaction passed = {.sa_handler = pass_on, .sa_flags = SA_RESTART}, ignored = {.sa_handler = SIG_IGN};
-  for (int signal = 1; signal <= SIGSYS; signal++)
-    if (signal != SIGCHLD) sigaction(signal, &passed, NULL);
-  for (const int *signal = (const int[]){SIGTTIN, SIGTTOU, SIGTSTP, SIGPIPE, 0}; *signal; signal++) sigaction(*signal, &ignored, NULL);
+  static const int ignored[] = {SIGTTIN, SIGTTOU, SIGTSTP, SIGPIPE, 0}, own[] = {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, 0};
+  struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+  for (int signal = 1; signal <= SIGSYS; signal++) sigaction(signal, &action, NULL);
+  action.sa_handler = SIG_IGN;
+  for (const int *signal = ignored; *signal; signal++) sigaction(*signal, &action, NULL);
+  action.sa_handler = SIG_DFL;
+  for (const int *signal = own; *signal; signal++) sigaction(*signal, &action, NULL);
+  sigprocmask(SIG_UNBLOCK, &signals, NULL);
 }
 
 int keep_command(char **arguments) {
   int go[2], told[2], status;
   pid_t starter = getpid();
+  sigfillset(&signals);
+  sigprocmask(SIG_BLOCK, &signals, NULL);
   if (pipe2(go, O_CLOEXEC) < 0 || pipe2(told, O_CLOEXEC) < 0) fail(errno);
   /* Ends at once, so that the first process becomes the keeper's parent. */
   pid_t between = vfork();
