@@ -74,8 +74,8 @@ test("a command has its output apart, exit code, user, folder and environment", 
 test("a timeout ends all that a command started, and nothing else", async () => {
   await output("setsid sleep 1001 > /dev/null 2>&1 &");
   const daemons = "sleep 1002 & (sleep 1003 &); setsid sh -c 'sleep 1004 & sleep 1005' & echo started; wait";
-  const { status, exit_code, stdout } = await api.execute(id, daemons, { timeout: 1 });
-  assert.deepEqual([status, exit_code, stdout], ["timeout", 124, "started\n"]);
+  const { status, exit_code, stdout, stderr } = await api.execute(id, daemons, { timeout: 1 });
+  assert.deepEqual([status, exit_code, stdout, stderr], ["timeout", 124, "started\n", ""]);
   assert.equal(await output("ps -eo args | grep -o '^sleep .*'; pkill sleep"), "sleep 1001\n");
 });
 

@@ -53,17 +53,22 @@ export async function innerProcesses({ id }: Pick<StrongContainer, "id">): Promi
 interface CommandTree {
   /** The process that the runtime has started, which is a subreaper where `keep.c` is not at hand, and the keeper. */
   readonly keepers: readonly number[];
-  /** Parents first. */
-  readonly programs: readonly number[];
+  /** By their distance from the keepers, so that parents come before their children. */
+  readonly programs: readonly (readonly number[])[];
 }
 
 /** @param root the process that the runtime has started */
 async function commandTree(container: Pick<StrongContainer, "id">, root: number): Promise<CommandTree> {
   const processes = await innerProcesses(container);
   const keepers = processes.filter(({ pid, keptFor }) => pid === root || keptFor === root).map(({ pid }) => pid);
-  const tree = [...keepers];
-  for (const parent of tree) tree.push(...processes.filter((one) => one.parent === parent && !tree.includes(one.pid)).map(({ pid }) => pid));
-  return { keepers, programs: tree.slice(keepers.length) };
+  const programs: number[][] = [];
+  const found = new Set(keepers);
+  for (let level = keepers; level.length > 0; ) {
+    level = processes.filter(({ pid, parent }) => level.includes(parent) && !found.has(pid)).map(({ pid }) => pid);
+    for (const pid of level) found.add(pid);
+    programs.push(level);
+  }
+  return { keepers, programs };
 }
 
 /** Signals processes; without effect on those that are gone. */
@@ -87,14 +92,15 @@ async function killInnerTree(container: StrongContainer, root: number): Promise<
   for (let round = 0; round < killRoundsMax && killed.size <= treeMax; round++) {
     const { keepers, programs } = await commandTree(container, root);
     const running = keepers.filter((pid) => !stopped.has(pid));
-    const living = programs.filter((pid) => !killed.has(pid));
+    const living = programs.map((level) => level.filter((pid) => !killed.has(pid))).filter(({ length }) => length > 0);
     if (running.length + living.length === 0) return signalInner(container, keepers, "SIGKILL");
     await signalInner(container, running, "SIGSTOP");
     for (const pid of running) stopped.add(pid);
     // What a keeper has inherited before it stood is in the next list.
     if (running.length > 0) continue;
-    if (living.length <= treeMax) await signalInner(container, living, "SIGKILL");
-    for (const pid of living) killed.add(pid);
+    for (const pid of living.flat()) killed.add(pid);
+    // A shell whose child was killed would say so.
+    if (killed.size <= treeMax) for (const level of living) await signalInner(container, level, "SIGKILL");
   }
   endAll(container);
 }
@@ -135,7 +141,7 @@ export async function signalStrong(container: StrongContainer, { runtimePid, inn
   const isPassedOn = hasTerminal && name !== "SIGKILL" && name !== "SIGSTOP";
   if (isPassedOn) attempt(() => process.kill(runtimePid, name));
   // A keeper ends with its command.
-  else await signalInner(container, (await commandTree(container, innerPid)).programs, name);
+  else await signalInner(container, (await commandTree(container, innerPid)).programs.flat(), name);
 }
 
 /** Resolves with a command's process in the sandbox once the runtime has written it to a file; undefined when it has ended before. */
