@@ -94,7 +94,8 @@ export function drainTests(stack: Stack): void {
       if (status === 201) ids.push(body.id as string);
     }
     for (const id of ids) await usable(api, id);
-    assert.deepEqual((await stack.containers()).map(({ sandboxId }) => sandboxId).sort(), ids.sort());
+    const found = (await stack.containers()).map(({ sandboxId }) => sandboxId).sort();
     await api.call("DELETE", "/v1/sandboxes/delete-all");
+    assert.deepEqual(found, ids.sort(), JSON.stringify({ found, created }));
   });
 }
