@@ -185,7 +185,7 @@ async function abandonedRevision(
   { workerId, home }: Claimant,
   { value, revision }: Versioned<WorkerClaim>,
 ): Promise<number | undefined> {
-  const mayLive = value.boot !== undefined && value.boot !== home.bootId && value.left_at_ms === undefined && value.forgotten_at_ms === undefined;
+  const mayLive = isHeld(value) && value.boot !== undefined && value.boot !== home.bootId;
   if (!mayLive) return revision;
   // Several may ask at once. Of those who get no answer, one can replace what all have read.
   const asked = value.asked_at_ms === undefined ? await bucket.replace(workerId, { ...value, asked_at_ms: Date.now() }, revision) : revision;
@@ -196,10 +196,12 @@ async function abandonedRevision(
   };
   const answer = await until(later, { pollMs: againMs, timeoutMs: answerMs });
   if (!answer) return asked;
-  const isDefended = answer.peer === value.peer && answer.asked_at_ms === undefined && answer.left_at_ms === undefined && answer.forgotten_at_ms === undefined;
-  if (isDefended) throw new ClaimRefused(isCopied(workerId, home, answer));
+  if (isHeld(answer) && answer.peer === value.peer && answer.asked_at_ms === undefined) throw new ClaimRefused(isCopied(workerId, home, answer));
   return undefined;
 }
+
+/** Whether a process has the id, if it lives. */
+const isHeld = ({ left_at_ms, forgotten_at_ms }: WorkerClaim): boolean => left_at_ms === undefined && forgotten_at_ms === undefined;
 
 /** What the claim may become; undefined when the id is another's, as far as was read: a copy that is behind may have answered. */
 function possibleClaim(claimant: Claimant, found: WorkerClaim | undefined): WorkerClaim | undefined {

@@ -42,6 +42,17 @@ static _Noreturn void become(char **arguments) {
   fail(errno);
 }
 
+int has_ended(pid_t command, int signal, int *status) {
+  if (signal < 0) return 0;
+  if (signal != SIGCHLD) {
+    kill(command, signal);
+    return 0;
+  }
+  for (pid_t ended; (ended = waitpid(-1, status, WNOHANG)) > 0;)
+    if (ended == command) return 1;
+  return 0;
+}
+
 /* Signals are blocked before anything is started, so that none that comes early ends a process instead of the command. */
 static sigset_t signals;
 
@@ -57,12 +68,9 @@ static _Noreturn void keep(pid_t starter, int may_start, int told, char **argume
   if (command == 0) become(arguments);
   if (command < 0) fail(errno);
   close_streams();
-  for (int status;;) {
-    int signal = sigwaitinfo(&signals, NULL);
-    if (signal > 0 && signal != SIGCHLD) kill(command, signal);
-    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
-      if (ended == command) _exit(write(told, &status, sizeof status) != sizeof status);
-  }
+  int status;
+  while (!has_ended(command, sigwaitinfo(&signals, NULL), &status));
+  _exit(write(told, &status, sizeof status) != sizeof status);
 }
 
 static pid_t keeper;

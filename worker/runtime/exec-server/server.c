@@ -144,21 +144,6 @@ static _Noreturn void become(char **arguments, char **environment, const int *st
   give_up('e');
 }
 
-/*
- * What a keeper does when it gets a signal, or none: passes it on to the command, as an init process would, and takes leave of the
- * command and its orphans. Returns whether the command has ended.
- */
-static int has_ended(pid_t command, int signal, int *status) {
-  if (signal < 0) return 0;
-  if (signal != SIGCHLD) {
-    kill(command, signal);
-    return 0;
-  }
-  for (pid_t ended; (ended = waitpid(-1, status, WNOHANG)) > 0;)
-    if (ended == command) return 1;
-  return 0;
-}
-
 /* Reports that a command runs, and when it has ended. */
 static void follow(pid_t command, const sigset_t *signals, int has_terminal, int to) {
   int status, is_over = !has_terminal && has_ended(command, sigtimedwait(signals, NULL, &at_once), &status);
