@@ -1,4 +1,5 @@
 /** What NATS and JetStream report, as errors of ours: the one place where that is done. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { SandgateError } from "../errors.ts";
@@ -61,6 +62,15 @@ export class NoResponder extends Gone {}
 /** Whom a call was sent to stopped or fell silent before it answered. */
 export class PeerGone extends Gone {}
 
+/**
+ * Resolves when what has already arrived at this process is read. It may lie there after the process stood still, or come together
+ * with the news that no more will; timers, sockets and promises are then served in any order.
+ */
+export async function onceRead(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
+}
+
 /** A timer that is this late belongs to a process that stood still: what was to be waited for may have come, or stood still as well. */
 const lateMs = 250;
 
@@ -73,7 +83,7 @@ const lateMs = 250;
 export function inTime<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const dueMs = performance.now() + timeoutMs;
-    const giveUp = (): NodeJS.Immediate => setImmediate(() => setImmediate(() => reject(tooLate())));
+    const giveUp = (): void => void onceRead().then(() => reject(tooLate()));
     let timer = setTimeout(() => {
       if (performance.now() - dueMs < lateMs) giveUp();
       else timer = setTimeout(giveUp, timeoutMs);

@@ -9,7 +9,7 @@ import { SandgateError } from "../errors.ts";
 import { every, inBackground } from "../util/background.ts";
 import type { Logger } from "../util/log.ts";
 import { answer, ask } from "./calls.ts";
-import { NoResponder, PeerGone } from "./failures.ts";
+import { NoResponder, onceRead, PeerGone } from "./failures.ts";
 import { type Presence, Presence as PresenceSchema } from "./heartbeat.ts";
 import { decodeJson, messageChecker } from "./messages.ts";
 import type { Bus } from "./nats.ts";
@@ -133,13 +133,14 @@ export class PeerWatch {
   }
 
   /**
-   * Waits for something that a peer does, no longer than the peer is there and connected. What it did before it was gone is not known.
+   * Waits for something that a peer does, no longer than the peer is there and connected. What it said before it was gone counts; what
+   * it did otherwise is not known.
    *
    * @throws {PeerGone} as soon as the peer is known to be gone.
    */
   async whilePresent<T>(peer: string, action: Promise<T>): Promise<T> {
     const gone = Promise.withResolvers<never>();
-    const awaited = { peer, fail: gone.reject };
+    const awaited = { peer, fail: (error: SandgateError): void => void onceRead().then(() => gone.reject(error)) };
     this.#awaited.add(awaited);
     try {
       return await Promise.race([action, gone.promise]);

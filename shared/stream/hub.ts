@@ -6,7 +6,7 @@
  * not have taken is sent again over NATS, and so is all that follows. Both ends decide that for themselves and take either way.
  */
 
-import { busLost } from "../bus/failures.ts";
+import { busLost, onceRead } from "../bus/failures.ts";
 import type { Bus } from "../bus/nats.ts";
 import type { PeerWatch } from "../bus/presence.ts";
 import { lastToken, subjects } from "../bus/subjects.ts";
@@ -78,7 +78,9 @@ export class StreamHub {
     peers.onBroken((peer) => {
       this.#abort((end) => end.remotePeer === peer, busLost());
     });
-    peers.onGone((peer) => {
+    peers.onGone(async (peer) => {
+      // The last frames of its streams may be unread on its line.
+      await onceRead();
       this.#abort((end) => end.remotePeer === peer, errors.workerLost());
       this.lines.drop(peer);
     });

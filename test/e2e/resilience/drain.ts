@@ -1,7 +1,7 @@
 /** A worker that is asked to stop: no new calls, running ones finish or end with an error, files stay. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Api, chunksOf, collect } from "../../helpers/api.ts";
+import { type Answer, Api, chunksOf, collect } from "../../helpers/api.ts";
 import { answers, assertExplicitEnd, assertUnavailable, runsIn, startMarked, usable, withSettings } from "../../helpers/resilience.ts";
 import type { Stack } from "../../helpers/stack.ts";
 import { until } from "../../helpers/until.ts";
@@ -82,20 +82,48 @@ export function drainTests(stack: Stack): void {
   });
 
   test("creates that run when the worker is asked to stop are finished or undone", async () => {
-    const calls = Array.from({ length: 4 }, () => api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" }));
+    const calls = Array.from({ length: 4 }, () => create());
     await until("a container in the making", async () => (await stack.containers()).length > 0);
     await stack.worker.stop();
+    await assertAsAnswered(calls);
+  });
+
+  test("what a worker answered before it left counts at a gateway that reads it together with the news", async () => {
+    const id = await api.create();
+    const chunks = chunksOf(await api.stream(id, "echo started; until [ -e /root/go ]; do sleep 0.1; done; echo done"));
+    assert.deepEqual((await chunks.next()).value, { stdout: "started\n" });
+    const call = create();
+    await until("a container in the making", async () => (await stack.containers()).length > 1);
+    stack.gateway.signal("SIGSTOP");
+    try {
+      const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
+      await stack.containerPodman(["exec", container?.id ?? "", "touch", "/root/go"], container?.workerId);
+      await stack.worker.stop();
+    } finally {
+      stack.gateway.signal("SIGCONT");
+    }
+    const rest: unknown[] = [];
+    for await (const chunk of chunks) rest.push(chunk);
+    assert.deepEqual(rest, [{ stdout: "done\n" }, { exit_code: 0 }]);
+    const [created] = await assertAsAnswered([call], [id]);
+    assert.equal(created?.status, 201);
+  });
+
+  function create(): Promise<Answer<{ id: string }>> {
+    return api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
+  }
+
+  /** Starts the worker again, and has of the sandboxes those that clients were told of, and no others. */
+  async function assertAsAnswered(calls: readonly Promise<Answer<{ id: string }>>[], before: readonly string[] = []): Promise<Answer[]> {
     const created = await Promise.all(calls.map((call) => answers(call)));
     await stack.worker.start();
     await stack.ready();
-    const ids: string[] = [];
-    for (const { status, body } of created) {
-      assert.ok([201, 503].includes(status), `${status}: ${JSON.stringify(body)}`);
-      if (status === 201) ids.push(body.id as string);
-    }
+    for (const { status, body } of created) assert.ok([201, 503].includes(status), `${status}: ${JSON.stringify(body)}`);
+    const ids = [...before, ...created.filter(({ status }) => status === 201).map(({ body }) => body.id as string)];
     for (const id of ids) await usable(api, id);
     const found = (await stack.containers()).map(({ sandboxId }) => sandboxId).sort();
     await api.call("DELETE", "/v1/sandboxes/delete-all");
     assert.deepEqual(found, ids.sort(), JSON.stringify({ found, created }));
-  });
+    return created;
+  }
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { afterEach, beforeEach, test } from "node:test";
-import { answer } from "../../../../shared/bus/calls.ts";
+import { answer, ask } from "../../../../shared/bus/calls.ts";
 import type { Presence } from "../../../../shared/bus/heartbeat.ts";
 import { encodeJson } from "../../../../shared/bus/messages.ts";
 import { callSubject, peers as names, subjects } from "../../../../shared/bus/subjects.ts";
@@ -47,6 +47,18 @@ test("a peer that leaves is gone at once, for each listener once", async () => {
   b.peers.leave();
   await until("its end", () => !a.peers.has(b.peers.peer));
   assert.deepEqual(gone, [`1:${b.peers.peer}`, `2:${b.peers.peer}`]);
+});
+
+test("a peer's last answer counts, also where it arrives together with the news that the peer left", async () => {
+  const [a, b] = await Promise.all([nats.member(), nats.member()]);
+  await until("the other", () => a.peers.has(b.peers.peer));
+  const subject = callSubject("alive", "leaving");
+  b.bus.subscribe(subject, (message) => {
+    message.respond(encodeJson({ ok: true, data: {} }));
+    b.peers.leave();
+  });
+  await b.bus.connection.flush();
+  assert.deepEqual(await a.peers.whilePresent(b.peers.peer, ask(a.bus, "alive", "leaving", {})), {});
 });
 
 test("of those that fall silent, one that is not connected or on another machine is gone before one here that is", async () => {
