@@ -183,17 +183,23 @@ export class SandboxLifecycle {
   }
 
   /**
-   * Starts a container that has stopped. One whose processes were copies, that has other ids than it can or may have now, or that a
-   * former version has made, is replaced, with the same files.
+   * Starts a container that has stopped. One whose processes were copies, that has other ids than it can or may have now, that a
+   * former version has made, or that Podman cannot start, perhaps because it is being removed, is replaced, with the same files.
    */
   async #startAgain(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource | undefined): Promise<Started> {
-    const { copies, roots, slots, podman } = this.#parts;
+    const { copies, roots, slots, podman, log } = this.#parts;
     const wasCopy = found && copies.end(found.containerId);
     if (source && !roots.has(spec.sandboxId)) throw new Error("its files are gone");
     const root = source && (await roots.mount(spec, source, bytesOf(spec)));
     return slots.run(async () => {
       const isToStay = found && (!root || (!wasCopy && root.range === found.range && !podman.isFormer(found.containerId)));
-      if (isToStay && (await podman.start(found.containerId, spec))) return { containerId: found.containerId };
+      const startFound = (id: string): Promise<boolean> =>
+        podman.start(id, spec).catch((err: unknown) => {
+          if (!root) throw err;
+          log.warn({ err, event: "container_replaced", sandbox: spec.sandboxId }, "a container could not be started again; another one takes its place");
+          return false;
+        });
+      if (isToStay && (await startFound(found.containerId))) return { containerId: found.containerId };
       if (!root) throw new Error("its container is gone");
       if (found) await podman.remove(found.containerId);
       return { containerId: await podman.run(spec, filesOf({ ...root, base: root.source.base })) };

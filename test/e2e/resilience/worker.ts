@@ -1,5 +1,6 @@
 /** A worker that is killed, hung, or finds that its containers were touched behind its back. */
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { attempt } from "../../../shared/util/attempt.ts";
@@ -253,9 +254,9 @@ export function workerTests(stack: Stack): void {
     await api.execute(id, "echo kept > /root/kept");
     const container = await containerOf(id);
     await stack.containerPodman(["rm", "--force", "--time", "0", container]);
-    await until("another container", async () => (await stack.containers()).some((one) => one.id !== container && one.running));
     await usable(api, id);
     assert.equal((await api.execute(id, "cat /root/kept")).stdout, "kept\n");
+    assert.ok((await stack.containers()).every((one) => one.id !== container));
     await api.delete(id);
   });
 
@@ -266,6 +267,21 @@ export function workerTests(stack: Stack): void {
     const monitor = processIds().find((pid) => isMonitor(commandLineOf(pid)) && commandLineOf(pid).includes(container.id)) ?? assert.fail();
     for (const pid of [monitor, container.pid]) process.kill(pid, "SIGKILL");
     await until("it comes back", async () => (await api.execute(id, "cat /root/kept")).stdout === "kept\n");
+    await api.delete(id);
+    await assertAgreement(stack, api);
+  });
+
+  test("a container that Podman cannot start again is replaced, over the files of its sandbox", async () => {
+    const id = await api.create();
+    await api.execute(id, "echo kept > /root/kept");
+    const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id) ?? assert.fail();
+    rmSync((await stack.containerPodman(["inspect", "--format", "{{.StaticDir}}", container.id])).trim(), { recursive: true });
+    process.kill(container.pid, "SIGKILL");
+    await until("it comes back", async () => (await api.execute(id, "cat /root/kept")).stdout === "kept\n");
+    assert.deepEqual(
+      (await stack.containers()).map(({ id, running }) => [id === container.id, running]),
+      [[false, true]],
+    );
     await api.delete(id);
     await assertAgreement(stack, api);
   });
