@@ -5,6 +5,7 @@ import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { Mark, Sandboxes } from "../../helpers/sandboxes.ts";
 import { sharedStack } from "../../helpers/shared.ts";
+import { until } from "../../helpers/until.ts";
 
 const api = new Api(sharedStack());
 const sandboxes = fixture(new Sandboxes(api));
@@ -50,7 +51,8 @@ test("a background process goes on after its command has ended, and does not hol
   const mark = new Mark();
   const result = await api.execute(id, "sleep 600 & setsid sleep 600 & echo started", { env: mark.env, timeout: 60 });
   assert.deepEqual([result.status, result.exit_code, result.stdout], ["completed", 0, "started\n"]);
-  assert.equal(mark.living().length, 2);
+  // A process has no environment to be known by while it becomes another program.
+  await until("both sleep", () => mark.living().length === 2);
   await api.execute(id, "true");
   assert.equal(mark.living().length, 2);
   await api.execute(id, "pkill -KILL sleep");
