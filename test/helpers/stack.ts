@@ -28,6 +28,16 @@ interface ListedContainer {
   readonly Pid: number;
 }
 
+/** The container of a sandbox. */
+interface TestContainer {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly workerId: string;
+  readonly running: boolean;
+  /** That of its first program; 0 when it does not run. */
+  readonly pid: number;
+}
+
 export interface StackOptions {
   readonly name: string;
   readonly workers?: number;
@@ -117,8 +127,8 @@ export class Stack implements AsyncDisposable {
     await run(inPodmanNamespace(this.instance, ["sh", "-c", remove, "sh", dir]), { env: accountEnvironment(this.instance), cwd: "/" });
   }
 
-  /** The containers of this stack's workers, all states; `pid` is that of its first program, 0 when it does not run. */
-  async containers(): Promise<{ id: string; sandboxId: string; workerId: string; running: boolean; pid: number }[]> {
+  /** The containers of this stack's workers, all states. */
+  async containers(): Promise<TestContainer[]> {
     const listed = async (workerId: string) => {
       const list = ["ps", "--all", "--no-trunc", "--filter", `label=sandgate.worker=${workerId}`, "--format", "json"];
       const lists = await Promise.all([this.podman(...list), this.containerPodman(list, workerId)]);
@@ -132,6 +142,13 @@ export class Stack implements AsyncDisposable {
       running: State === "running",
       pid: Pid,
     }));
+  }
+
+  /** The container of a sandbox. @throws {Error} if there is none */
+  async containerOf(sandboxId: string): Promise<TestContainer> {
+    const found = (await this.containers()).find((container) => container.sandboxId === sandboxId);
+    if (!found) throw new Error(`${sandboxId} has no container`);
+    return found;
   }
 
   /** Resolves when a gateway says that calls can be carried out, and knows the workers and gateways that run now, not those before them. */

@@ -187,23 +187,29 @@ export class SandboxLifecycle {
    * former version has made, or that Podman cannot start, perhaps because it is being removed, is replaced, with the same files.
    */
   async #startAgain(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource | undefined): Promise<Started> {
-    const { copies, roots, slots, podman, log } = this.#parts;
+    const { copies, roots, slots, podman } = this.#parts;
     const wasCopy = found && copies.end(found.containerId);
     if (source && !roots.has(spec.sandboxId)) throw new Error("its files are gone");
     const root = source && (await roots.mount(spec, source, bytesOf(spec)));
     return slots.run(async () => {
       const isToStay = found && (!root || (!wasCopy && root.range === found.range && !podman.isFormer(found.containerId)));
-      const startFound = (id: string): Promise<boolean> =>
-        podman.start(id, spec).catch((err: unknown) => {
-          if (!root) throw err;
-          log.warn({ err, event: "container_replaced", sandbox: spec.sandboxId }, "a container could not be started again; another one takes its place");
-          return false;
-        });
-      if (isToStay && (await startFound(found.containerId))) return { containerId: found.containerId };
+      if (isToStay && (await this.#startFound(found, spec, root !== undefined))) return { containerId: found.containerId };
       if (!root) throw new Error("its container is gone");
       if (found) await podman.remove(found.containerId);
       return { containerId: await podman.run(spec, filesOf({ ...root, base: root.source.base })) };
     });
+  }
+
+  /** @returns whether it runs; false if another container is to take its place, where that is possible @throws where it is not */
+  async #startFound({ containerId }: FoundContainer, spec: ContainerSpec, isReplaceable: boolean): Promise<boolean> {
+    const { podman, log } = this.#parts;
+    try {
+      return await podman.start(containerId, spec);
+    } catch (err) {
+      if (!isReplaceable) throw err;
+      log.warn({ err, event: "container_replaced", sandbox: spec.sandboxId }, "a container could not be started again; another one takes its place");
+      return false;
+    }
   }
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */

@@ -103,8 +103,8 @@ test("no process of a waiting container keeps the root that it had", async () =>
 });
 
 async function expectOneRoot(id: string): Promise<void> {
-  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-  const processes = processesOf(container?.pid ?? 0);
+  const container = await stack.containerOf(id);
+  const processes = processesOf(container.pid);
   assert.ok(processes.length >= 2, "the first one and the exec server");
   for (const pid of processes) {
     const root = statSync(`/proc/${pid}/root/`);
@@ -168,7 +168,7 @@ for (const [index, [what, { command, fits }]] of Object.entries(odd).entries()) 
         made.map((id) => before.includes(id)),
         [true, false],
       );
-      const first = (await stack.containers()).find(({ sandboxId }) => sandboxId === made[0])?.pid ?? 0;
+      const { pid: first } = await stack.containerOf(made[0] ?? "");
       assert.equal(running.includes(first), fits, "the container is the one that waited");
     }
     const seen = await Promise.all(made.map((id) => api.call<{ stdout: string }>("POST", `/v1/sandboxes/${id}/execute`, { command: "echo $HOME; id" })));
@@ -205,8 +205,8 @@ test("a sandbox that was a waiting container starts again when it has stopped, w
   await api.execute(id, "echo kept > /root/file");
   const before = (await api.execute(id, see)).stdout;
   await stack.worker.kill9();
-  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-  process.kill(container?.pid ?? 0, "SIGKILL");
+  const container = await stack.containerOf(id);
+  process.kill(container.pid, "SIGKILL");
   await stack.worker.start();
   await stack.ready();
   assert.equal((await api.execute(id, see)).stdout, before);

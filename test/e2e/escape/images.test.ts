@@ -109,11 +109,8 @@ test("has its own image taken for the default one by giving it that name", async
   try {
     for (const image of ["default", defaultName, "localhost/sandgate/default"]) {
       const { id } = expectOk(await create(image), 201) as { id: string };
-      const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-      assert.equal(
-        (await stack.containerPodman(["inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container?.id ?? ""])).trim(),
-        store.defaultId,
-      );
+      const container = await stack.containerOf(id);
+      assert.equal((await stack.containerPodman(["inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container.id])).trim(), store.defaultId);
       await api.delete(id);
     }
   } finally {

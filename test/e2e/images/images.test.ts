@@ -53,8 +53,8 @@ const list = async (): Promise<readonly ImageInfo[]> => expectOk(await api.call<
 const find = async ({ id }: MadeImage): Promise<ImageInfo | undefined> => (await list()).find((image) => image.id === id);
 const remove = (id: string, query = "") => api.call("DELETE", `/v1/admin/images/${id}${query}`);
 const imageOf = async (sandbox: string): Promise<string> => {
-  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === sandbox);
-  return (await stack.containerPodman(["inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', container?.id ?? ""])).trim();
+  const { id } = await stack.containerOf(sandbox);
+  return (await stack.containerPodman(["inspect", "--format", '{{index .Config.Labels "sandgate.image"}}', id])).trim();
 };
 const manifestRequests = (from: number): string[] => registry.requests.slice(from).filter((request) => request.includes("/manifests/"));
 

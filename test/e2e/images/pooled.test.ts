@@ -72,7 +72,7 @@ test("what waits has the files of an image that is asked for, and yet the operat
 
 /** What is mounted in a sandbox, as the host sees it. */
 async function mountsOf(id: string): Promise<string[]> {
-  const { pid = 0 } = (await stack.containers()).find(({ sandboxId }) => sandboxId === id) ?? {};
+  const { pid } = await stack.containerOf(id);
   const found = parseMounts(readFileSync(`/proc/${pid}/mountinfo`, "utf8"));
   return found.map(({ point, type, options }) => `${point} ${type} ${options.join()}`).sort();
 }
@@ -146,8 +146,8 @@ test("an image with a user of its own gets a container that is made for it, and 
   const again = await make(image);
   assert.ok(!prepared.includes(again));
   await api.delete(again);
-  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-  assert.equal((await stack.containerPodman(["inspect", "--format", "{{.Config.User}}", container?.id ?? ""])).trim(), "1000:1000");
+  const container = await stack.containerOf(id);
+  assert.equal((await stack.containerPodman(["inspect", "--format", "{{.Config.User}}", container.id])).trim(), "1000:1000");
   await api.delete(id);
   await until("nothing is left of it", async () => !(await stack.containers()).some(({ sandboxId }) => sandboxId === id));
 });

@@ -21,7 +21,7 @@ export function drainTests(stack: Stack): void {
       assertUnavailable(answer);
       return true;
     });
-    assertUnavailable(await answers(api.call("POST", "/v1/sandboxes/create", { image: "default" })));
+    assertUnavailable(await answers(create()));
     assert.equal((await fetch(`${stack.url}/readyz`)).status, 503);
     const [container] = await stack.containers();
     await stack.containerPodman(["exec", container?.id ?? "", "touch", "/root/go"], container?.workerId);
@@ -96,8 +96,8 @@ export function drainTests(stack: Stack): void {
     await until("a container in the making", async () => (await stack.containers()).length > 1);
     stack.gateway.signal("SIGSTOP");
     try {
-      const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-      await stack.containerPodman(["exec", container?.id ?? "", "touch", "/root/go"], container?.workerId);
+      const container = await stack.containerOf(id);
+      await stack.containerPodman(["exec", container.id, "touch", "/root/go"]);
       await stack.worker.stop();
     } finally {
       stack.gateway.signal("SIGCONT");
@@ -113,7 +113,7 @@ export function drainTests(stack: Stack): void {
     return api.call<{ id: string }>("POST", "/v1/sandboxes/create", { image: "default" });
   }
 
-  /** Starts the worker again, and has of the sandboxes those that clients were told of, and no others. */
+  /** Starts the worker again. Of the sandboxes, there are those that clients were told of, and no others. */
   async function assertAsAnswered(calls: readonly Promise<Answer<{ id: string }>>[], before: readonly string[] = []): Promise<Answer[]> {
     const created = await Promise.all(calls.map((call) => answers(call)));
     await stack.worker.start();

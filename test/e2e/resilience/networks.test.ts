@@ -20,8 +20,8 @@ const carriers = (initPid: number): number[] => processIds().filter((pid) => car
 
 /** The first process of a sandbox. */
 async function initOf(id: string): Promise<number> {
-  const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === id);
-  return container?.pid || assert.fail(`${id} does not run`);
+  const { pid } = await stack.containerOf(id);
+  return pid || assert.fail(`${id} does not run`);
 }
 
 /** The program that carries the network of a sandbox. */

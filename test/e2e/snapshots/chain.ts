@@ -72,7 +72,7 @@ export function chainTests(stack: Stack, depth: number): void {
     const { sandbox, snapshot } = await calls.cloned(first);
     await api.execute(sandbox.id, "echo two > /root/two; rm /root/one");
     const files = await describeSandbox(api, sandbox.id);
-    const container = (await stack.containers()).find(({ sandboxId }) => sandboxId === sandbox.id) ?? assert.fail("it has a container");
+    const container = await stack.containerOf(sandbox.id);
     await stack.worker.kill9();
     await stack.containerPodman(["stop", "--time", "0", container.id]);
     const mountsOf = () => hostState(stack.worker).mounts;

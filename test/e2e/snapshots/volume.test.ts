@@ -113,7 +113,7 @@ test("without the volume its sandboxes are errors, not empty, and with it they a
 /** Replaces a stopped worker's sandbox by one as early versions had Podman make it from an image, and its record by theirs. */
 async function remakeByPodman(id: string): Promise<void> {
   const { SANDGATE_WORKER_ID: worker = "", SANDGATE_DATA_DIR: dataDir = "" } = stack.worker.spec.env;
-  const { id: container = "" } = (await stack.containers()).find(({ sandboxId }) => sandboxId === id) ?? {};
+  const { id: container } = await stack.containerOf(id);
   const format = '{{index .Config.Labels "sandgate.image"}} {{range .Mounts}}{{if eq .Type "bind"}}--volume={{.Source}}:{{.Destination}}:ro {{end}}{{end}}';
   const [image = "", ...volumes] = (await stack.containerPodman(["inspect", "--format", format, container])).trim().split(" ");
   await stack.containerPodman(["rm", "--force", "--time", "0", container]);

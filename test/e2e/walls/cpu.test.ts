@@ -26,11 +26,9 @@ const stack = sharedStack();
 const api = new Api(stack);
 const sandboxes = fixture(new Sandboxes(api));
 const loops = 200;
-/**
- * Each in a session of its own: where a session is what gets a share of the CPU, that takes most. They begin together, a
- * second after the last was started, which would take long beside the first.
- */
+/** Waits at the gate first: beside loops that run, the last ones would take long to start. */
 const loop = "read -r _ < /tmp/gate; while :; do :; done";
+/** Each in a session of its own: where a session is what gets a share of the CPU, that takes most. */
 const busy = `mkfifo /tmp/gate; for i in $(seq ${loops}); do setsid sh -c '${loop}' & done; sleep 1 > /tmp/gate; wait`;
 const mark = new Mark();
 const gone: string[] = [];
