@@ -11,6 +11,7 @@ import { secretsOf } from "../../systemd/supervisor/bus-identities.ts";
 import { apiKeyOf, secretFiles } from "../../systemd/supervisor/credentials.ts";
 import { configureNats } from "../../systemd/supervisor/nats.ts";
 import { headerBytesMax, nodeCommand } from "../../systemd/supervisor/node-parts.ts";
+import { identify, isRunning } from "../../systemd/supervisor/processes.ts";
 import { untilAbandonedEnd } from "../../worker/runtime/podman/abandoned.ts";
 import { busAddress } from "./bus.ts";
 import { removeAbandoned } from "./folder.ts";
@@ -149,6 +150,23 @@ export class Stack implements AsyncDisposable {
     const found = (await this.containers()).find((container) => container.sandboxId === sandboxId);
     if (!found) throw new Error(`${sandboxId} has no container`);
     return found;
+  }
+
+  /**
+   * Ends what runs in a container, as somebody who uses podman by hand does. Podman may say that it failed, and yet have ended it: a
+   * worker that is quicker runs it again before podman has cleaned up, and on a busy machine podman does not wait for the monitor.
+   */
+  async endContainer({ id, pid, workerId }: TestContainer, action: readonly string[] = ["stop", "--time", "0"]): Promise<void> {
+    const first = identify(pid);
+    let said = "";
+    await this.containerPodman([...action, id], workerId).catch((error: Error) => (said = error.message));
+    await until(`the end of container ${id}: ${said}`, () => !first || !isRunning(first));
+  }
+
+  /** Removes a container behind its worker's back. Podman gives up after five seconds where a machine is too busy to end it sooner. */
+  async removeContainer({ id, workerId }: TestContainer): Promise<void> {
+    const remove = ["rm", "--force", "--ignore", "--time", "0", id];
+    await until(`the removal of container ${id}`, () => this.containerPodman(remove, workerId).then(() => true));
   }
 
   /** Resolves when a gateway says that calls can be carried out, and knows the workers and gateways that run now, not those before them. */

@@ -7,7 +7,6 @@ import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Semaphore } from "../../shared/util/mutex.ts";
 import { type Container, isCopy, notRunning } from "../runtime/container/container.ts";
-import type { Copies } from "../runtime/container/copies.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Ids } from "../runtime/ids/open.ts";
@@ -32,7 +31,6 @@ interface Parts {
   readonly oci: OciRuntime;
   readonly log: Logger;
   readonly reserve: Reserve;
-  readonly copies: Copies;
   readonly memory: MemoryImages;
   readonly isolator: Isolator;
   readonly launcher: Launcher;
@@ -183,33 +181,25 @@ export class SandboxLifecycle {
   }
 
   /**
-   * Starts a container that has stopped. One whose processes were copies, that has other ids than it can or may have now, that a
-   * former version has made, or that Podman cannot start, perhaps because it is being removed, is replaced, with the same files.
+   * Starts a sandbox again whose container has stopped. Another one takes its place, over the same files: somebody may be removing the
+   * stopped one, or Podman cannot start it, does not know it, or does not know that it has stopped.
    */
   async #startAgain(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource | undefined): Promise<Started> {
-    const { copies, roots, slots, podman } = this.#parts;
-    const wasCopy = found && copies.end(found.containerId);
-    if (source && !roots.has(spec.sandboxId)) throw new Error("its files are gone");
-    const root = source && (await roots.mount(spec, source, bytesOf(spec)));
+    const { roots, slots, podman } = this.#parts;
+    if (!source) return { containerId: await this.#startFound(found, spec) };
+    if (!roots.has(spec.sandboxId)) throw new Error("its files are gone");
     return slots.run(async () => {
-      const isToStay = found && (!root || (!wasCopy && root.range === found.range && !podman.isFormer(found.containerId)));
-      if (isToStay && (await this.#startFound(found, spec, root !== undefined))) return { containerId: found.containerId };
-      if (!root) throw new Error("its container is gone");
       if (found) await podman.remove(found.containerId);
+      const root = await roots.mount(spec, source, bytesOf(spec));
       return { containerId: await podman.run(spec, filesOf({ ...root, base: root.source.base })) };
     });
   }
 
-  /** @returns whether it runs; false if another container is to take its place, where that is possible @throws where it is not */
-  async #startFound({ containerId }: FoundContainer, spec: ContainerSpec, isReplaceable: boolean): Promise<boolean> {
-    const { podman, log } = this.#parts;
-    try {
-      return await podman.start(containerId, spec);
-    } catch (err) {
-      if (!isReplaceable) throw err;
-      log.warn({ err, event: "container_replaced", sandbox: spec.sandboxId }, "a container could not be started again; another one takes its place");
-      return false;
-    }
+  /** A container that an early version had Podman make from its image has the files of its sandbox in it. */
+  async #startFound(found: FoundContainer | undefined, spec: ContainerSpec): Promise<string> {
+    const { slots, podman } = this.#parts;
+    if (!found || !(await slots.run(() => podman.start(found.containerId, spec)))) throw new Error("its container is gone");
+    return found.containerId;
   }
 
   /** Ends everything in a sandbox and removes it with its files. Resolves when it is gone. */

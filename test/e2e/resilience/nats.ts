@@ -141,7 +141,7 @@ export function natsTests(stack: Stack): void {
     const id = await api.create();
     const pid = stack.worker.pid;
     await outage(async () => {
-      await stack.containerPodman(["kill", (await stack.containers())[0]?.id ?? ""]);
+      await stack.endContainer(await stack.containerOf(id), ["kill"]);
       await until("the container again", async () => (await stack.containers())[0]?.running);
     });
     await usable(api, id);

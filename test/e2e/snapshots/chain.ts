@@ -74,7 +74,7 @@ export function chainTests(stack: Stack, depth: number): void {
     const files = await describeSandbox(api, sandbox.id);
     const container = await stack.containerOf(sandbox.id);
     await stack.worker.kill9();
-    await stack.containerPodman(["stop", "--time", "0", container.id]);
+    await stack.endContainer(container);
     const mountsOf = () => hostState(stack.worker).mounts;
     await stack.worker.start();
     await stack.ready();

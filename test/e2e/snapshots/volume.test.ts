@@ -62,7 +62,7 @@ test("a full sandbox can be copied, comes back when its container or its worker 
   assert.ok(snapshot.size_bytes > 0.9 * GB && snapshot.size_bytes <= GB, `${snapshot.size_bytes}`);
   const copy = (await calls.restored(snapshot.id)).id;
   await stack.worker.kill9();
-  for (const { id: container } of await stack.containers()) await stack.containerPodman(["stop", "--time", "0", container]);
+  for (const container of await stack.containers()) await stack.endContainer(container);
   await stack.worker.start();
   await stack.ready();
   for (const each of [id, copy]) {
@@ -93,7 +93,7 @@ test("without the volume its sandboxes are errors, not empty, and with it they a
   await api.execute(id, "echo kept > /root/kept");
   const snapshot = await calls.take(id);
   await stack.worker.kill9();
-  for (const { id: container } of await stack.containers()) await stack.containerPodman(["stop", "--time", "0", container]);
+  for (const container of await stack.containers()) await stack.endContainer(container);
   const without = withSettings(stack.worker, { SANDGATE_VOLUME_DIR: "" });
   await without.start();
   await stack.ready();
@@ -113,10 +113,10 @@ test("without the volume its sandboxes are errors, not empty, and with it they a
 /** Replaces a stopped worker's sandbox by one as early versions had Podman make it from an image, and its record by theirs. */
 async function remakeByPodman(id: string): Promise<void> {
   const { SANDGATE_WORKER_ID: worker = "", SANDGATE_DATA_DIR: dataDir = "" } = stack.worker.spec.env;
-  const { id: container } = await stack.containerOf(id);
+  const container = await stack.containerOf(id);
   const format = '{{index .Config.Labels "sandgate.image"}} {{range .Mounts}}{{if eq .Type "bind"}}--volume={{.Source}}:{{.Destination}}:ro {{end}}{{end}}';
-  const [image = "", ...volumes] = (await stack.containerPodman(["inspect", "--format", format, container])).trim().split(" ");
-  await stack.containerPodman(["rm", "--force", "--time", "0", container]);
+  const [image = "", ...volumes] = (await stack.containerPodman(["inspect", "--format", format, container.id])).trim().split(" ");
+  await stack.removeContainer(container);
   const labels = [`--label=sandgate.worker=${worker}`, `--label=sandgate.sandbox=${id}`];
   const options = ["--pull=never", "--network=none", "--cap-drop=all", "--cap-add=CHOWN,DAC_OVERRIDE,FOWNER", `--entrypoint=["${initPath}"]`];
   const made = await stack.podman("run", "--detach", `--name=sandgate-${id}`, ...labels, ...options, ...volumes, image, "-P");
@@ -161,7 +161,7 @@ test("sandboxes and snapshots that were made before there was a volume stay, and
   await api.execute(restored, "echo two > /root/two; mkdir /etc/apt; rm /root/one");
   const files = await describeSandbox(api, restored);
   await before.kill9();
-  for (const { id } of await stack.containers()) await stack.containerPodman(["stop", "--time", "0", id]);
+  for (const container of await stack.containers()) await stack.endContainer(container);
   await stack.worker.start();
   await stack.ready();
   for (const each of [source, restored]) await usable(api, each);

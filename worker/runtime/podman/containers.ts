@@ -129,22 +129,20 @@ export class Podman {
   }
 
   /**
-   * Starts a stopped container with its files unchanged.
+   * Starts a stopped container that Podman has made from an image, with its files unchanged.
    *
    * @returns false when Podman does not know it any more, or does not know that it has stopped, because its monitor was killed as well
    */
   async start(containerId: string, spec: Pick<ContainerSpec, "sandboxId" | "isolation" | "network">): Promise<boolean> {
-    const { isolation } = spec;
     // It is in memory, and gone if the machine was restarted.
     await this.#provide(spec);
     const start = { method: "POST", path: `/containers/${containerId}/start` } as const;
     const service = this.#serviceOf(containerId);
     let answer = await service.repeat(start);
     // When everything was killed at once, nobody has told the OCI runtime that the container has ended.
-    // A newer gVisor may even stumble over what an older one has left, once.
-    if (!isDone(answer) && (isolation === "strong" || /container .*already exists/.test(reasonOf(answer)))) {
+    if (!isDone(answer) && /container .*already exists/.test(reasonOf(answer))) {
       await endNow(this.#parts.host.podmanRunDir, containerId);
-      await this.#forget(containerId, isolation);
+      await this.#forget(containerId, "standard");
       answer = await service.repeat(start);
     }
     if (answer.status === 404 || answer.status === 304) return false;
@@ -211,11 +209,6 @@ export class Podman {
       running: State === "running" || this.#parts.copies.of(Id) !== undefined,
       range: Labels[rangeLabel] === undefined ? undefined : Number(Labels[rangeLabel]),
     }));
-  }
-
-  /** Whether a former version has made a container, which may expect something that there is not any more. */
-  isFormer(id: string): boolean {
-    return this.#former.has(id);
   }
 
   /** The service that knows a container. */
