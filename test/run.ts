@@ -23,7 +23,8 @@ import { baseSystem } from "./host/machine.ts";
 const filesAtOnce = 4;
 /** Beside the others: most of them wait for something most of the time. */
 const unitFilesAtOnce = 2;
-const testTimeoutMs = 900_000;
+/** Only ends a hang: a busy machine takes four times as long as a quiet one. */
+const testTimeoutMs = 1_800_000;
 /** Causing faults takes as long as there are rounds. */
 const faultsTimeoutMs = 7_200_000;
 /** An emulated machine takes minutes to boot, and one more for much that takes seconds elsewhere. */

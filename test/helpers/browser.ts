@@ -6,7 +6,7 @@ import type { Member } from "./members.ts";
 const flags = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
 const moreFlags = ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
 /** Generous: it only ends a hang. */
-const patienceMs = 30_000;
+const patienceMs = 60_000;
 /** The browser itself logs answers with an error status; handling those is up to the pages. */
 const logOfStatus = /^Failed to load resource: the server responded with a status of 4\d\d/;
 

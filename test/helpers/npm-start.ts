@@ -14,7 +14,7 @@ import { borrowDefaultImage, testInstance } from "./prepare.ts";
 import { until } from "./until.ts";
 import { freeVolume, inContainerStore, unmountInPodman } from "./volume.ts";
 
-export const startMs = 120_000;
+export const startMs = 300_000;
 
 export interface NamedProcess {
   readonly name: string;
