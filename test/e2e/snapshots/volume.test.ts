@@ -198,17 +198,16 @@ test("nobody can change the files of a snapshot, and they can be restored from a
 test("what deleted sandboxes and snapshots took goes back to the disk below the volume", async () => {
   const bytes = 300 * 1024 ** 2;
   const { SANDGATE_VOLUME_DIR: volume = "" } = stack.worker.spec.env;
-  // Whatever the file system keeps for itself by then.
-  const slackBytes = bytes / 10;
   const stored = (): number => statSync(join(dirname(volume), "volume.img")).blocks * blockBytes;
   const id = await api.create(small);
-  const before = stored();
-  await api.execute(id, `head -c ${bytes} /dev/urandom > /root/large; sync`, { timeout: 100 });
+  const { exit_code, stderr } = await api.execute(id, `head -c ${bytes} /dev/urandom > /root/large && sync`, { timeout: 100 });
+  assert.deepEqual([exit_code, stderr], [0, ""]);
   const { id: snapshot } = await calls.take(id);
-  await until("it takes the disk's space", () => stored() > before + bytes - slackBytes);
+  assert.ok(stored() > bytes);
   await api.delete(id);
   expectOk(await calls.delete(snapshot));
-  await until("the disk has it back", () => stored() < before + slackBytes, 120_000);
+  // What earlier tests have deleted goes back meanwhile, too; the volume itself takes some 50 MB.
+  await until("the disk has it back", () => stored() < bytes / 2, 120_000);
 });
 
 test("sizes of a chain of snapshots are those that the kernel counts, also when the middle one is deleted", async () => {
