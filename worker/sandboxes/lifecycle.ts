@@ -6,7 +6,7 @@ import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
 import type { Semaphore } from "../../shared/util/mutex.ts";
-import { type Container, isCopy, notRunning } from "../runtime/container/container.ts";
+import { type Container, ContainerNotRunning, isCopy, notRunning } from "../runtime/container/container.ts";
 import type { OciRuntime } from "../runtime/container/oci.ts";
 import type { Reserve } from "../runtime/filesystem/reserve.ts";
 import type { Ids } from "../runtime/ids/open.ts";
@@ -14,7 +14,7 @@ import type { ListedContainer, Podman } from "../runtime/podman/containers.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { MemoryFailed, type MemoryImages, unrestored } from "../snapshots/memory.ts";
 import { type RootSource, rootOver, type SandboxRecord } from "../store/records.ts";
-import type { Isolator, Started } from "./isolator.ts";
+import type { Isolator } from "./isolator.ts";
 import { bytesOf, filesOf, type Launched, type Launcher, type LaunchSpec, type Waiting } from "./launcher.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
 import type { Removal } from "./removal.ts";
@@ -171,34 +171,48 @@ export class SandboxLifecycle {
     const { id, root } = sandbox.record;
     const spec = specOf(sandbox.record);
     if (found?.range !== undefined) this.#parts.ids.ranges?.claims.retake(id, found.range);
-    const started = found && isRunning ? found : await this.#startAgain(spec, found, root);
-    const { containerId } = started;
-    sandbox.container = await this.#parts.isolator.ready(started, spec, isRunning ? "used" : "new", root?.base);
-    const { container } = sandbox;
+    const container = (isRunning && found && (await this.#adopt(spec, found, root))) || (await this.#startAgain(spec, found, root));
+    sandbox.container = container;
     inBackground(this.#parts.log, "the exec server of a sandbox could not be taken over", () => this.#parts.oci.resume(container));
     await this.#parts.roots.limit(id, bytesOf(spec));
-    await this.#parts.sandboxes.note(sandbox, "recovered", { container_id: containerId });
+    await this.#parts.sandboxes.note(sandbox, "recovered", { container_id: container.id });
+  }
+
+  /** @returns undefined if it has ended without Podman knowing, because its monitor was killed as well */
+  async #adopt(spec: ContainerSpec, found: FoundContainer, source: RootSource | undefined): Promise<Container | undefined> {
+    try {
+      return await this.#parts.isolator.ready(found, spec, "used", source?.base);
+    } catch (error) {
+      if (error instanceof ContainerNotRunning) return undefined;
+      throw error;
+    }
   }
 
   /**
    * Starts a sandbox again whose container has stopped. Another one takes its place, over the same files: somebody may be removing the
    * stopped one, or Podman cannot start it, does not know it, or does not know that it has stopped.
    */
-  async #startAgain(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource | undefined): Promise<Started> {
-    const { roots, slots, podman } = this.#parts;
-    if (!source) return { containerId: await this.#startFound(found, spec) };
+  async #startAgain(
+    spec: ContainerSpec & Pick<LaunchSpec, "storageGB">,
+    found: FoundContainer | undefined,
+    source: RootSource | undefined,
+  ): Promise<Container> {
+    const { slots, isolator } = this.#parts;
+    const containerId = await slots.run(() => (source ? this.#replace(spec, found, source) : this.#startFound(spec, found)));
+    return isolator.ready({ containerId }, spec, "new", source?.base);
+  }
+
+  async #replace(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource): Promise<string> {
+    const { roots, podman } = this.#parts;
     if (!roots.has(spec.sandboxId)) throw new Error("its files are gone");
-    return slots.run(async () => {
-      if (found) await podman.remove(found.containerId);
-      const root = await roots.mount(spec, source, bytesOf(spec));
-      return { containerId: await podman.run(spec, filesOf({ ...root, base: root.source.base })) };
-    });
+    if (found) await podman.remove(found.containerId);
+    const root = await roots.mount(spec, source, bytesOf(spec));
+    return podman.run(spec, filesOf({ ...root, base: root.source.base }));
   }
 
   /** A container that an early version had Podman make from its image has the files of its sandbox in it. */
-  async #startFound(found: FoundContainer | undefined, spec: ContainerSpec): Promise<string> {
-    const { slots, podman } = this.#parts;
-    if (!found || !(await slots.run(() => podman.start(found.containerId, spec)))) throw new Error("its container is gone");
+  async #startFound(spec: ContainerSpec, found: FoundContainer | undefined): Promise<string> {
+    if (!found || !(await this.#parts.podman.start(found.containerId, spec))) throw new Error("its container is gone");
     return found.containerId;
   }
 

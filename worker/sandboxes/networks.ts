@@ -2,13 +2,12 @@
 import { isolationOf } from "../../shared/schemas/sandboxes.ts";
 import { inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import { type Container, carriesNetwork, isCopy, type RuntimeNote } from "../runtime/container/container.ts";
+import { type Container, carriesNetwork, isCopy, isThere, type RuntimeNote } from "../runtime/container/container.ts";
 import type { Host } from "../runtime/host/host.ts";
 import { type Attachment, attachNetwork } from "../runtime/network/attachment.ts";
 import { isAttached } from "../runtime/network/network.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
 import { giveWay } from "../runtime/process/priority.ts";
-import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import { killNow } from "../runtime/process/program.ts";
 import type { MemoryImages } from "../snapshots/memory.ts";
 import type { LiveSandbox, Sandboxes } from "./registry.ts";
@@ -62,7 +61,7 @@ export class Networks {
     const { record } = sandbox;
     return sandboxes.exclusive(record.id, async () => {
       // It may be ending, and its network first.
-      if (sandbox.container !== container || pidNamespaceOf(container.initPid) !== container.pidNamespace) return;
+      if (sandbox.container !== container || !isThere(container)) return;
       log.warn({ event: "network_lost", sandbox: record.id }, "the network of a sandbox was lost and is attached again");
       await this.provide(container, networkedOf(record));
       await host.groups?.share(record.id, container.networkPids);

@@ -15,9 +15,8 @@ import type { Logger } from "../../shared/util/log.ts";
 import { outsideTrace } from "../../shared/util/trace-context.ts";
 import { pause } from "../../shared/waiting.ts";
 import type { Counters } from "../counters.ts";
-import type { Container } from "../runtime/container/container.ts";
+import { type Container, isThere } from "../runtime/container/container.ts";
 import type { ContainerSpec } from "../runtime/podman/spec.ts";
-import { pidNamespaceOf } from "../runtime/process/proc.ts";
 import { Demand, type Kind, sameKind, type Wanted } from "./demand.ts";
 import type { Launched, Waiting } from "./launcher.ts";
 
@@ -94,8 +93,7 @@ export class WarmPool {
     this.#demand.note(kind, image, performance.now());
     this.#adjustAfter(restMs);
     for (let prepared = this.#shift(kind, image); prepared; prepared = this.#shift(kind, image)) {
-      const { initPid, pidNamespace } = prepared.container;
-      if (pidNamespaceOf(initPid) === pidNamespace) {
+      if (isThere(prepared.container)) {
         this.#takenAtMs = performance.now();
         counters.poolHits++;
         return prepared;

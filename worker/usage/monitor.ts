@@ -2,11 +2,11 @@
 import type { Config } from "../../shared/config.ts";
 import { every, inBackground } from "../../shared/util/background.ts";
 import type { Logger } from "../../shared/util/log.ts";
-import type { Container } from "../runtime/container/container.ts";
+import { type Container, isThere } from "../runtime/container/container.ts";
 import { endAll } from "../runtime/container/strong.ts";
 import type { DiskUse } from "../runtime/filesystem/disk.ts";
 import type { Host } from "../runtime/host/host.ts";
-import { killAll, pidNamespaceOf } from "../runtime/process/proc.ts";
+import { killAll } from "../runtime/process/proc.ts";
 import type { Storages } from "../runtime/storage/storages.ts";
 import { type LiveSandbox, type Sandboxes, storedUse } from "../sandboxes/registry.ts";
 import type { Store } from "../store/store.ts";
@@ -185,7 +185,7 @@ export class UsageMonitor {
   #lookAt(sandbox: LiveSandbox, spaces: Spaces, sampling: boolean): void {
     const { container, record } = sandbox;
     if (!container) return;
-    if (pidNamespaceOf(container.initPid) !== container.pidNamespace) return this.#onLost(sandbox);
+    if (!isThere(container)) return this.#onLost(sandbox);
     this.#onRunning(sandbox);
     const members = this.#membersOf(container, spaces);
     const track = this.#tracks.of(container);

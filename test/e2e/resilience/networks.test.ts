@@ -6,7 +6,7 @@ import { processIds } from "../../../shared/util/proc.ts";
 import { accountEnvironment, inPodmanNamespace } from "../../../systemd/base/as-account.ts";
 import { run } from "../../../systemd/base/run.ts";
 import { carriesNetwork } from "../../../worker/runtime/container/container.ts";
-import { commandLineOf, isGone } from "../../../worker/runtime/process/proc.ts";
+import { commandLineOf, isGone, monitorOf } from "../../../worker/runtime/process/proc.ts";
 import { Api } from "../../helpers/api.ts";
 import { fixture } from "../../helpers/fixture.ts";
 import { expectRefused, probeOne } from "../../helpers/probes.ts";
@@ -94,6 +94,33 @@ test("nothing is left of a network when its sandbox ends without a worker, and b
   await assertNetwork(id);
   assert.equal(carriers(await initOf(id)).length, 1);
   await api.delete(id);
+});
+
+test("a sandbox whose monitor was killed has a network again, of which nothing is left when it ends", async () => {
+  const endings = {
+    "it is deleted": (id: string) => api.delete(id),
+    "its first process is killed": async (id: string) => kill(await initOf(id)),
+    "its worker is killed first": async (id: string) => {
+      const init = await initOf(id);
+      await stack.worker.kill9();
+      kill(init);
+      await stack.worker.start();
+    },
+  };
+  for (const [how, end] of Object.entries(endings)) {
+    const id = await api.create();
+    const init = await initOf(id);
+    const carrier = await carrierOf(init);
+    kill(monitorOf(init)[0] ?? assert.fail("it has no monitor"));
+    await until("another one carries it", () => carriers(init).some((pid) => pid !== carrier));
+    await assertNetwork(id);
+    await end(id);
+    await until(`it has ended: ${how}`, () => carriers(init).length === 0);
+    if (how === "it is deleted") continue;
+    await usable(api, id);
+    await assertNetwork(id);
+    await api.delete(id);
+  }
 });
 
 test("attaching a network leaves alone what is mounted for others in Podman's namespace, as their networks are", async () => {

@@ -10,7 +10,7 @@ import type { Host } from "../host/host.ts";
 import { strongRuntime } from "../host/strong.ts";
 import { rootIdOf } from "../ids/ranges.ts";
 import type { ContainerSpec } from "../podman/spec.ts";
-import { commandLineOf, monitorOf, pidNamespaceOf, startTimeOf } from "../process/proc.ts";
+import { commandLineOf, isGone, monitorOf, pidNamespaceOf, startTimeOf } from "../process/proc.ts";
 import { run } from "../process/run.ts";
 import type { Copies } from "./copies.ts";
 import { execServerPath, meetingPlace, reaperPath } from "./first-process.ts";
@@ -113,7 +113,7 @@ export async function inspectContainer(
     (copied && copyOf(host.crunDir, containerId, copied.copy.pid)) ||
     (runtime === "crun" && recordOfCrun(host.crunDir, containerId)) ||
     (await stateOf(runtime, containerId));
-  const pidNamespace = state.status === "running" ? pidNamespaceOf(state.pid) : undefined;
+  const pidNamespace = state.status === "running" && !isGone(state.pid) ? pidNamespaceOf(state.pid) : undefined;
   if (!pidNamespace) throw notRunning(`the container is ${state.status}`);
   const bundle = JSON.parse(readFileSync(join(state.bundle, "config.json"), "utf8")) as Bundle;
   return {
@@ -137,6 +137,10 @@ export async function inspectContainer(
 }
 
 const mountAt = ({ mounts = [] }: Bundle, path: string) => mounts.find(({ destination }) => destination === path);
+
+/** Whether a container still runs. Another process may have the number of its first one, or nobody has noticed yet that that has ended. */
+export const isThere = ({ initPid, pidNamespace }: Pick<Container, "initPid" | "pidNamespace">): boolean =>
+  pidNamespaceOf(initPid) === pidNamespace && !isGone(initPid);
 
 /** Whether a process is such a program. */
 export const carriesNetwork = (pid: number): boolean => networkProgram.test(commandLineOf(pid)[0] ?? "");

@@ -1,9 +1,8 @@
 /** Why a command could not be started, from what the OCI runtime or the exec server says. */
 import { constants } from "node:os";
 import { SandgateError } from "../../../shared/errors.ts";
-import { pidNamespaceOf } from "../process/proc.ts";
 import type { ProcessSpec } from "./command.ts";
-import { type Container, notRunning } from "./container.ts";
+import { type Container, isThere, notRunning } from "./container.ts";
 
 const aboutDirectory = /chdir|cwd|working directory/i;
 
@@ -33,8 +32,6 @@ export function servedFailure({ stage, errno }: { readonly stage: string; readon
   if (stage === "e" && [EACCES, ELOOP, ENOENT, ENOEXEC, ENOTDIR].includes(errno)) return noProgram(spec.args, cause);
   return failed(cause);
 }
-
-const isThere = ({ initPid, pidNamespace }: Container): boolean => pidNamespaceOf(initPid) === pidNamespace;
 
 function noFolder({ workingDir }: ProcessSpec, { process: { cwd } }: Container, cause: Error): SandgateError {
   const removed = `the working directory ${cwd} is not there any more: it was removed in the sandbox; name another as working_dir`;

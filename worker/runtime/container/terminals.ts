@@ -14,17 +14,17 @@ import { ReadStream } from "node:tty";
 import { SandgateError } from "../../../shared/errors.ts";
 import { resizeTerminal, unlockTerminal } from "../../../shared/util/libc.ts";
 import { PipeReader } from "../process/pipes.ts";
-import { pidNamespaceOf } from "../process/proc.ts";
 import type { Size } from "./command.ts";
-import type { Container } from "./container.ts";
+import { type Container, isThere, notRunning } from "./container.ts";
 
 /** Device number of every `ptmx`: major 5, minor 2. */
 const ptmxDevice = 0x502;
 const openFlags = constants.O_RDWR | constants.O_NOCTTY | constants.O_NONBLOCK;
 
 /** A new terminal in a container, for the user of its commands. @throws {SandgateError} `internal_error`, `unavailable`. */
-export function openTerminal({ initPid, doorPid, pidNamespace, firstId, process }: Container, size: Size): Terminal {
-  if (pidNamespaceOf(initPid) !== pidNamespace) throw new SandgateError("unavailable", "the sandbox stopped and is started again");
+export function openTerminal(container: Container, size: Size): Terminal {
+  if (!isThere(container)) throw notRunning("its first process has ended");
+  const { doorPid, firstId, process } = container;
   const folder = `/proc/${doorPid}/root/dev/pts`;
   const { uid = 0 } = process.user ?? {};
   return open(`${folder}/ptmx`, folder, size, (path) => chownSync(path, firstId + uid, -1));

@@ -9,11 +9,11 @@ import { faultPoint } from "../../../shared/faults.ts";
 import { sendMessage } from "../../../shared/util/libc.ts";
 import { within } from "../../../shared/waiting.ts";
 import type { ProcessSpec } from "../container/command.ts";
-import { type Container, isCopy, notRunning } from "../container/container.ts";
+import { type Container, isCopy, isThere, notRunning } from "../container/container.ts";
 import { servedFailure } from "../container/failures.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { processOf } from "../container/start.ts";
-import { childrenOf, commandLineOf, innerPidOf, pidNamespaceOf, signal } from "../process/proc.ts";
+import { childrenOf, commandLineOf, innerPidOf, signal } from "../process/proc.ts";
 import type { Descriptors } from "../process/program.ts";
 import { type Kept, Reports, type StartFailure } from "./keeper.ts";
 import { groupsMessage, handOverMessage, isWorkers, messageOf, mistakenStage, ownWorkMessage } from "./message.ts";
@@ -186,7 +186,7 @@ export class ExecServers {
   /** Forgets those of containers that are gone. */
   #sweep(): void {
     for (const [id, server] of this.#servers) {
-      if (pidNamespaceOf(server.container.initPid) === server.container.pidNamespace) continue;
+      if (isThere(server.container)) continue;
       this.#servers.delete(id);
       server.close();
     }

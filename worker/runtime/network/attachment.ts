@@ -3,7 +3,7 @@
  * OCI runtime has made. Podman can have it do the same, but then everything else of a start waits for it.
  *
  * It watches a pipe that only the container's monitor has open for writing, and so ends with the container, whatever has become of
- * this worker.
+ * this worker. Where there is no monitor any more, the worker ends it.
  */
 import { constants, openSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -22,6 +22,8 @@ const program = "slirp4netns";
 const options = ["--configure", "--mtu=65520", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp", "--exit-fd=0", "--ready-fd=1"];
 /** A pipe of the container's monitor, in the bundle. */
 const monitorPipe = "ctl";
+/** That of which container it watches: its folder may have been removed. */
+const attachedTo = /\/([^/]+)\/userdata\/ctl( \(deleted\))?$/;
 /** What it reports when the network is up, perhaps among other lines. */
 const upMark = /^1/m;
 
@@ -77,14 +79,14 @@ const failed = (why: string): SandgateError =>
   new SandgateError("internal_error", "the network of the sandbox could not be attached", { cause: new Error(why) });
 
 /**
- * Ends what has outlived its container, since that ended just as the worker started it, and then the worker was killed.
+ * Ends what has outlived its container. It does not see the end of one whose monitor had ended before it was attached.
  *
- * @param isMonitored whether a container has a monitor
+ * @param isOver whether a container has ended
  */
-export function endLeftAttachments(isMonitored: (containerId: string) => boolean): void {
+export function endLeftAttachments(isOver: (containerId: string) => boolean): void {
   for (const pid of processIds()) {
     if (!commandLineOf(pid).includes(options.at(-2) ?? "")) continue;
-    const [, containerId] = /\/([^/]+)\/userdata\/ctl$/.exec(attempt(() => readlinkSync(`/proc/${pid}/fd/0`)) ?? "") ?? [];
-    if (containerId !== undefined && !isMonitored(containerId)) killNow(pid);
+    const [, containerId] = attachedTo.exec(attempt(() => readlinkSync(`/proc/${pid}/fd/0`)) ?? "") ?? [];
+    if (containerId !== undefined && isOver(containerId)) killNow(pid);
   }
 }

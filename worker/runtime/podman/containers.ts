@@ -14,7 +14,7 @@ import type { Host } from "../host/host.ts";
 import { endLeftAttachments } from "../network/attachment.ts";
 import { run } from "../process/run.ts";
 import { reportsIn } from "./container-store.ts";
-import { endMonitors, endNow, isMonitored, monitorsOf } from "./monitor.ts";
+import { endMonitors, endNow, isMonitored, monitorFor, monitorsOf } from "./monitor.ts";
 import { failure, isDone, PodmanLost, reasonOf } from "./podman.ts";
 import type { PodmanService } from "./service.ts";
 import { type ContainerFiles, type ContainerSpec, containerName, containerSpec, formerContainerName, identityOf, rangeLabel } from "./spec.ts";
@@ -152,9 +152,12 @@ export class Podman {
 
   /** Stops a container's processes and keeps its files. */
   async stop(containerId: string): Promise<void> {
-    if (this.#parts.copies.end(containerId)) await endNow(this.#parts.host.podmanRunDir, containerId);
+    const { podmanRunDir } = this.#parts.host;
+    const monitor = monitorFor(podmanRunDir, containerId);
+    if (this.#parts.copies.end(containerId)) await endNow(podmanRunDir, containerId);
     const answer = await this.#serviceOf(containerId).repeat({ method: "POST", path: `/containers/${containerId}/stop`, query: { timeout: "1" } });
     if (!isDone(answer) && answer.status !== 404) throw failure("stop the container", answer);
+    if (monitor === undefined) endLeftAttachments((one) => one === containerId);
   }
 
   /** Removes the container of a sandbox as `remove` does, by its name, under which it is found however far its making got. */
@@ -178,6 +181,7 @@ export class Podman {
       // What a service that was killed has started may still be at work on the container.
       (_, tries) => (tries < removalRetries ? removalPauseMs : undefined),
     );
+    if (ended.length === 0) endLeftAttachments((containerId) => containerId === known);
     this.#ids.delete(nameOrId);
     this.#former.delete(known);
     copies.forget(known);
@@ -196,7 +200,7 @@ export class Podman {
     const unknown = monitors.filter(({ containerId }) => !known.has(containerId));
     await endMonitors(unknown);
     for (const { containerId } of unknown) await this.#forgetEnded(containerId);
-    endLeftAttachments(isMonitored);
+    endLeftAttachments((containerId) => !isMonitored(containerId));
   }
 
   /** The containers of this worker, running or not. */
