@@ -178,6 +178,11 @@ export class SandboxLifecycle {
     await this.#parts.sandboxes.note(sandbox, "recovered", { container_id: container.id });
   }
 
+  /** Whether a sandbox that has no container can get one again. */
+  hasFiles({ record: { id, root } }: LiveSandbox): boolean {
+    return root !== undefined && this.#parts.roots.has(id);
+  }
+
   /** @returns undefined if it has ended without Podman knowing, because its monitor was killed as well */
   async #adopt(spec: ContainerSpec, found: FoundContainer, source: RootSource | undefined): Promise<Container | undefined> {
     try {

@@ -41,7 +41,7 @@ async function settle(context: WorkerContext, sandbox: LiveSandbox, container: L
     if (status === "creating") return void finishCreation(context, sandbox);
     // It starts when it is confirmed; of an attempt to do so, nobody was told.
     if (status === "moving" && memory_from) return await lifecycle.removeContainer(id);
-    if (status === "error" && !container) return; // That was found before.
+    if (status === "error" && !container && !lifecycle.hasFiles(sandbox)) return; // That was found before.
     await lifecycle.recover(sandbox, container, container?.running ?? false);
     log.info({ event: "sandbox_adopted", sandbox: id, was_running: container?.running ?? false }, "a sandbox was found again");
   } catch (error) {

@@ -88,22 +88,23 @@ test("no program outruns the growth of the volume, however fast it takes what it
   await api.delete(id);
 });
 
-test("without the volume its sandboxes are errors, not empty, and with it they are back", async () => {
-  const id = await api.create();
-  await api.execute(id, "echo kept > /root/kept");
+test("without the volume its sandboxes are errors, not empty, and with it they are back, also if their containers went with the machine", async () => {
+  const [id, other] = [await api.create(), await api.create()];
+  for (const each of [id, other]) await api.execute(each, "echo kept > /root/kept");
   const snapshot = await calls.take(id);
   await stack.worker.kill9();
-  for (const container of await stack.containers()) await stack.endContainer(container);
+  await stack.endContainer(await stack.containerOf(id));
+  await stack.removeContainer(await stack.containerOf(other));
   const without = withSettings(stack.worker, { SANDGATE_VOLUME_DIR: "" });
   await without.start();
   await stack.ready();
-  assert.equal((await api.call<{ status: string }>("GET", `/v1/sandboxes/${id}`)).body.status, "error");
+  for (const each of [id, other]) assert.equal((await api.call<{ status: string }>("GET", `/v1/sandboxes/${each}`)).body.status, "error");
   expectError(await calls.restore(snapshot.id), "unavailable");
   await without.kill9();
   await stack.worker.start();
   await stack.ready();
-  await usable(api, id);
-  for (const each of [id, (await calls.restored(snapshot.id)).id]) {
+  for (const each of [id, other, (await calls.restored(snapshot.id)).id]) {
+    await usable(api, each);
     assert.equal((await api.execute(each, "cat /root/kept")).stdout, "kept\n");
     await api.delete(each);
   }
