@@ -23,6 +23,9 @@ import type { Roots } from "./roots.ts";
 /** A container from before. */
 type FoundContainer = Pick<ListedContainer, "containerId" | "range">;
 
+/** What a record says of the container of its sandbox. */
+type KnownSpec = Omit<LaunchSpec, "source">;
+
 interface Parts {
   readonly sandboxes: Sandboxes;
   readonly podman: Podman;
@@ -197,17 +200,13 @@ export class SandboxLifecycle {
    * Starts a sandbox again whose container has stopped. Another one takes its place, over the same files: somebody may be removing the
    * stopped one, or Podman cannot start it, does not know it, or does not know that it has stopped.
    */
-  async #startAgain(
-    spec: ContainerSpec & Pick<LaunchSpec, "storageGB">,
-    found: FoundContainer | undefined,
-    source: RootSource | undefined,
-  ): Promise<Container> {
+  async #startAgain(spec: KnownSpec, found: FoundContainer | undefined, source: RootSource | undefined): Promise<Container> {
     const { slots, isolator } = this.#parts;
     const containerId = await slots.run(() => (source ? this.#replace(spec, found, source) : this.#startFound(spec, found)));
     return isolator.ready({ containerId }, spec, "new", source?.base);
   }
 
-  async #replace(spec: ContainerSpec & Pick<LaunchSpec, "storageGB">, found: FoundContainer | undefined, source: RootSource): Promise<string> {
+  async #replace(spec: KnownSpec, found: FoundContainer | undefined, source: RootSource): Promise<string> {
     const { roots, podman } = this.#parts;
     if (!roots.has(spec.sandboxId)) throw new Error("its files are gone");
     if (found) await podman.remove(found.containerId);
@@ -280,7 +279,7 @@ export class SandboxLifecycle {
   }
 }
 
-function specOf(record: SandboxRecord): Omit<LaunchSpec, "source"> {
+function specOf(record: SandboxRecord): KnownSpec {
   return {
     sandboxId: record.id,
     storageGB: record.storage,

@@ -3,7 +3,7 @@ import { closeSync, readFileSync, rmSync, statSync } from "node:fs";
 import { attempt } from "../../../shared/util/attempt.ts";
 import { acceptConnection, listenForMessages, targetOf } from "../../../shared/util/libc.ts";
 import { pause, until } from "../../../shared/waiting.ts";
-import { type Container, isCopy } from "../container/container.ts";
+import { type Container, isCopy, isThere } from "../container/container.ts";
 import { execServerPath } from "../container/first-process.ts";
 import { childrenOf, commandLineOf, parentOf, pidNamespaceOf, signal, startTimeOf } from "../process/proc.ts";
 import { workerSocket } from "./meeting-places.ts";
@@ -64,11 +64,10 @@ export class Server {
 
   /** Whether the sandbox's first process starts a server when it finds the worker: it has not started one before. */
   async #firstWillStart(): Promise<boolean> {
-    const { initPid, pidNamespace, process } = this.container;
-    const isOver = (): boolean => pidNamespaceOf(initPid) !== pidNamespace;
+    const { initPid, process } = this.container;
     const isBegun = (): boolean => commandLineOf(initPid)[0] === execServerPath;
     // A container counts as started a moment before the OCI runtime has made that process of itself.
-    if (process.args?.[0] === execServerPath) await until(() => isBegun() || isOver(), { timeoutMs: returnMs, pollMs: 1 });
+    if (process.args?.[0] === execServerPath) await until(() => isBegun() || !isThere(this.container), { timeoutMs: returnMs, pollMs: 1 });
     return isBegun() && nameOf(initPid) === firstName;
   }
 
